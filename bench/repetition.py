@@ -3,7 +3,7 @@
 
     repetition.py record CONDITION
             records 600 runs (--runs), one every 2 seconds (--every), with read_ahead_kb 128; after each tenth
-            one more with read_ahead_kb 16
+            one more with read_ahead_kb 16. With --longer 5, a run takes five times as long
     repetition.py judge
             judges all that was recorded, by io_probe_compare and io_probe_changes on copies of the stored
             runs: a table for each condition and version, and a last one of all together
@@ -64,12 +64,19 @@ LOAD = """CREATE TABLE repeated (k int, filler text);
     ALTER TABLE repeated ALTER filler SET STORAGE PLAIN;
     INSERT INTO repeated SELECT hashint4(n) & 1023, repeat('x', 960) FROM generate_series(1, 262144) AS n;
     CREATE INDEX ON repeated (k)"""
-PROBES = [
-    """'seqscan', 'repeated', '{"paths": ["direct", "os", "server"], "cold": true, "duration": "120 ms"}'""",
-    """'random', 'repeated', '{"paths": ["direct"], "duration": "100 ms"}'""",
-    """'ping', 'repeated', '{"every": "4 ms"}'""",
-    """'sync', NULL, '{"sections": ["wal_segment"], "duration": "96 ms"}'""",
-]
+
+
+def probes(longer):
+    """The arguments of io_probe_record. The four take some 0.4 s together, or `longer` times that."""
+    paths = f'"paths": ["direct", "os", "server"], "cold": true, "duration": "{120 * longer} ms"'
+    return [
+        f"'seqscan', 'repeated', '{{{paths}}}'",
+        f"""'random', 'repeated', '{{"paths": ["direct"], "duration": "{100 * longer} ms"}}'""",
+        f"""'ping', 'repeated', '{{"every": "4 ms", "count": {10 * longer}}}'""",
+        f"""'sync', NULL, '{{"sections": ["wal_segment"], "duration": "{96 * longer} ms"}}'""",
+    ]
+
+
 STORED = """
     SELECT jsonb_build_object('turn', {turn}, 'slow', {slow}, 'runs', jsonb_agg(to_jsonb(run) || rows))
     FROM io_probe_runs AS run, LATERAL (
@@ -174,18 +181,18 @@ def record(given):
     file, lines = kept(given, "runs")
     done = {(line["turn"], line["slow"]) for line in lines}
     with prepare(given, len(done)):
-        measure(-1, False)  # not kept: it sets hint bits, and does what else only the first run does
+        measure(given, -1, False)  # not kept: it sets hint bits, and does what else only the first run does
         due = time.monotonic()
         for turn in (turn for turn in turns(given.runs) if turn not in done):
             time.sleep(max(0, due - time.monotonic()))
             due = time.monotonic() + given.every
-            keep(file, measure(*turn))
+            keep(file, measure(given, *turn))
     print(f"{file}: {len(kept(given, 'runs')[1])} runs")
 
 
-def measure(turn, slow):
+def measure(given, turn, slow):
     """Records a run of each probe, while no other recording runs; the runs as they were stored."""
-    calls = [f"SELECT io_probe_record({probe}, '{turn} {slow}')" for probe in PROBES]
+    calls = [f"SELECT io_probe_record({probe}, '{turn} {slow}')" for probe in probes(given.longer)]
     window = f"/sys/block/{os.environ['DEVICE']}/queue/read_ahead_kb"
     set_to(window, "16" if slow else "128")
     with (DIR / "turn").open("w", encoding="ascii") as its_turn:
@@ -439,6 +446,7 @@ def main():
             command.add_argument("--beside", action="store_true")
     commands.choices["record"].add_argument("--runs", type=int, default=600)
     commands.choices["record"].add_argument("--every", type=float, default=2)
+    commands.choices["record"].add_argument("--longer", type=int, default=1)
     commands.choices["recommend"].add_argument("--calls", type=int, default=40)
     given = parser.parse_args()
     if "ON_SERVER" in os.environ:

@@ -59,7 +59,7 @@ const built = new dashboard.DashboardBuilder('Storage by pg_io_probe')
   .withPanel(panel('Reads by requests in flight', 'iops', value('depth', 'iops'), '{{object}} {{item}}', 'io_probe_depth'))
   .withPanel(panel('99th percentile of random reads', 'µs', value('random', 'p99_us'), '{{object}} {{item}}', 'io_probe_random'))
   .withRow(new dashboard.RowBuilder('Writes'))
-  .withPanel(panel('Time of a flush', 'µs', value('sync', 'op_us'), '{{object}} {{item}}', 'io_probe_sync'))
+  .withPanel(panel('Time of a flush', 'µs', `1e6 / ${value('sync', 'ops_s')}`, '{{object}} {{item}}', 'io_probe_sync'))
   .withPanel(panel('99th percentile of flushes', 'µs', value('sync', 'p99_us'), '{{object}} {{item}}', 'io_probe_sync'))
   .withPanel(
     new table.PanelBuilder()

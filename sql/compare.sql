@@ -232,6 +232,17 @@ SELECT count(store(200 + n, 200 + n, 'sync', jsonb_build_array(
   FROM generate_series(0, 1) n;
 SELECT probe, object, item, verdict, notes FROM io_probe_changes() WHERE run_id > 200;
 SELECT probe, object, item, verdict FROM io_probe_changes(all_items => true) WHERE run_id > 200;
+-- what came from memory is another item, and what a limit allowed is none
+SELECT count(store(280 + n, 280 + n, 'seqscan', jsonb_build_array(jsonb_build_object('path', 'server', 'mib_s', 4000 - 3000 * n, 'device_pct', 100 * n)),
+                   object => 'public.cached')),
+       count(store(290 + n, 290 + n, 'random', jsonb_build_array(jsonb_build_object('path', 'direct', 'iops', 500, 'p50_us', 100, 'doubt', 'others,paced')),
+                   object => 'public.paced')),
+       count(store(300 + n, 300 + n, 'report', jsonb_build_array(
+         jsonb_build_object('section', 'scan', 'item', 'server', 'value', 4000, 'finding', CASE n WHEN 0 THEN 'from memory' END),
+         jsonb_build_object('section', 'depth', 'item', '8', 'value', 500, 'finding', 'paced')), object => 'public.cached'))
+  FROM generate_series(0, 1) n;
+SELECT probe, object, item, metric, value FROM io_probe_metrics WHERE run_id >= 280 ORDER BY run_id, item, metric;
+SELECT probe, object, item, metric, verdict, notes FROM io_probe_changes() WHERE run_id >= 280;
 SELECT count(*) = (SELECT count(*) FROM io_probe_changes()) AS null_is_the_default FROM io_probe_changes(NULL, NULL);
 DELETE FROM io_probe_runs WHERE id >= 200;
 -- of more than thirty runs before, the latest thirty count; one that is far off is noise

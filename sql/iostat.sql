@@ -170,6 +170,15 @@ SELECT 1 FROM io_probe_iostat_query_full('SELECT 1', options => '{"device": 1}')
 -- and what it changed for the session is undone
 SELECT query_rows FROM io_probe_iostat_query_full('SELECT set_config(''work_mem'', ''77MB'', false)') WHERE sample IS NULL;
 SHOW work_mem;
+-- four calls may run within one another
+CREATE FUNCTION nested(calls int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+  RETURN CASE calls WHEN 0 THEN 0 ELSE (SELECT sum(query_rows) FROM io_probe_iostat_query_full(format('SELECT nested(%s)', calls - 1))) END; END $$;
+SELECT nested(4);
+\set VERBOSITY terse
+SELECT nested(5);
+\set VERBOSITY default
+SELECT nested(4);
+DROP FUNCTION nested;
 -- the transaction goes on, and may write
 BEGIN;
 SELECT query_rows FROM io_probe_iostat_query_full('SELECT 1') WHERE sample IS NULL;

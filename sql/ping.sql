@@ -130,6 +130,10 @@ WITH called AS MATERIALIZED
   (SELECT i, p.* FROM generate_series(1, 4) i,
      io_probe_ping_full('pinged', count => 3, every => '400 ms', mode => 'pingpong', path => 'os', options => jsonb_build_object('seed', i)) p)
 SELECT i, count(request) AS requests, min(status) AS status FROM called WHERE i = 4 GROUP BY i;
+-- nothing else bounds the time of a call
+SET pg_io_probe.max_duration = '5ms';
+SELECT count(request) < 10000 AS ended, string_agg(DISTINCT status, ',' ORDER BY status) AS status, min(notes::text) AS why
+  FROM io_probe_ping_full('pinged', count => 10000, every => '0 s', mode => 'write', path => 'os');
 RESET pg_io_probe.max_duration;
 
 SET client_min_messages = warning;

@@ -206,6 +206,9 @@ SELECT status IN ('void', 'unsupported') OR complete
        OR 'stopped: the interval is as narrow as asked for' = ANY (notes)
           AND iops * (1 / ci_low - 1 / ci_high) / 2 <= 0.51 AS precise
   FROM io_probe_random_full('large', '{direct}', options => '{"precision": 0.5}');
+-- under a limit there is no interval, and none is waited for
+SELECT path, ci_low, notes::text LIKE '%as narrow as asked for%' AS precise
+  FROM io_probe_random_full('large', '{os}', '1500 ms', options => '{"precision": 0.5, "max_iops": 2000}');
 -- the other options; null stands for the default
 SELECT path, complete FROM io_probe_random_full('fetched', '{os}', options => '{"wait": true, "max_iops": null}');
 
@@ -242,7 +245,7 @@ SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') WHERE fork = 'm
 CREATE TEMP TABLE holes AS SELECT * FROM io_probe_random_full('sparse', '{os}');
 SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
 SELECT blks = blks_total AS blks, complete, hole_blks BETWEEN :after AND :before AS hole_blks,
-       (hole_blks > 0) = (notes::text LIKE '% blocks were never written to the file (holes)%') AS note,
+       (hole_blks > 0) = (notes::text LIKE '% reads of blocks that were never written to the file (holes)%') AS note,
        (shared_blks_hit + os_blks_hit + device_blks_read = blks - hole_blks) IS NOT FALSE AS others
   FROM holes;
 -- a name that needs quotes, in a schema that is not on search_path

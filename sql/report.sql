@@ -50,6 +50,9 @@ SELECT io_probe_record('report', :'rel', '{"duration": "1 s", "promised": {"iops
 SELECT substring(report, '\S+$') AS last FROM io_probe_report(run => :promised) WHERE report ~ ' measured ';
 SELECT count(*) FROM io_probe_report(run => :promised) WHERE report ~ '^random reads, \d+ in flight .* 1,000,000,000,000'
   EXCEPT SELECT count(*) FROM io_probe_results WHERE run_id = :promised AND result->>'section' = 'depth' AND result->>'promised' IS NOT NULL;
+-- the rate of a limit says nothing of a promise
+SELECT section, kept FROM io_probe_report_full(:'rel', duration => '1 s', promised => '{"iops": 1e12}', options => '{"max_iops": 2000}')
+  WHERE section = 'depth' AND promised IS NOT NULL OR section = 'verdict' AND item = 'promise';
 -- the same each time
 SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM shown;
 -- a page, in which names are names

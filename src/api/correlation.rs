@@ -27,7 +27,8 @@ fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
         let rel = arguments::relation(rel)?;
         let (_call, relation) = Begin::of(Probe::Correlation).on_relation_beside_probes(rel)?;
         relation.check_is_table()?;
-        let kept = corrections::kept(rel);
+        // It tells what ANALYZE has found.
+        let kept = if relation.shows_statistics() { corrections::kept(rel) } else { Some(Vec::new()) };
         let times = ScanTimes::known(&relation);
         let row = |index: &AnyIndex| row(&relation, index, kept.as_deref(), times.as_ref());
         Ok(indexes::all_of(rel).iter().map(row).collect())

@@ -223,7 +223,8 @@ impl DepthRow {
                 "others moved over a tenth of the bytes that the devices moved meanwhile",
             );
         }
-        self.caveats.read_up_to(fetches.div_ceil(relation.source.blocks().max(1)));
+        let all: u64 = curve.runs().map(|run| run.fetches).sum();
+        self.caveats.read_up_to(all.div_ceil(relation.source.blocks().max(1)));
         self.caveats.note_relation(relation);
         self.caveats.note_written_back(curve.written_back);
     }

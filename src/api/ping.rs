@@ -52,7 +52,8 @@ fn io_probe_ping(
         let mode = Mode::parse(mode.as_deref())?.unwrap_or(Mode::Read);
         let path = path.map_or(Ok(Path::Direct), |path| Path::among(&path, &[Path::Direct, Path::Os]))?;
         let seed = arguments::seed(seed(&options)?);
-        let limits = options.bounds()?;
+        // Only what the statement has left bounds its time.
+        let limits = Limits { duration: Duration::MAX, ..options.bounds()? };
         let ping = Ping { count, every, mode, path, seed, limits };
 
         let (call, relation) = Begin::of(Probe::Ping)

@@ -5,7 +5,7 @@ mod findings;
 mod row;
 mod series;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use io_probe_core::files::Part;
 use io_probe_core::files::holes::WithoutData;
@@ -135,7 +135,7 @@ struct StartAt {
     /// Was the OS cache verified to hold nothing of the relation? None if the call does not ask for that, or
     /// the kernel does not tell.
     emptied: Option<bool>,
-    /// Has an earlier path brought blocks into the OS cache that this one may come to?
+    /// Had an earlier path brought blocks into the OS cache that this one came to?
     warmed: bool,
 }
 
@@ -144,13 +144,14 @@ struct RandomTarget<'a> {
     arguments: &'a RandomArguments,
     call: &'a Call,
     relation: &'a ProbedRelation,
-    /// See [`StartAt::warmed`], for the next path.
-    warmed: Cell<bool>,
+    /// Where the paths so far started that read through the OS cache, and how many blocks each fetched.
+    cached: RefCell<Vec<(u64, u64)>>,
 }
 
 /// What one path did.
 struct PathOutcome {
     path: Path,
+    began: pg_sys::TimestampTz,
     run: random::RandomRun,
     cost: IoDelta,
     place: StartAt,
@@ -168,9 +169,15 @@ struct PathOutcome {
     notes: Vec<String>,
 }
 
+/// Do two stretches of a cycle of `length`, each a start and a length, have anything in common?
+fn overlap(a: (u64, u64), b: (u64, u64), length: u64) -> bool {
+    let ahead = |from: u64, to: u64| (to + length - from) % length.max(1);
+    ahead(a.0, b.0) < a.1 || ahead(b.0, a.0) < b.1
+}
+
 impl<'a> RandomTarget<'a> {
     fn new(arguments: &'a RandomArguments, call: &'a Call, relation: &'a ProbedRelation) -> Self {
-        Self { arguments, call, relation, warmed: Cell::new(false) }
+        Self { arguments, call, relation, cached: RefCell::default() }
     }
 
     fn measure(&self, path: Path, index: usize, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
@@ -179,8 +186,8 @@ impl<'a> RandomTarget<'a> {
         let emptied = if self.arguments.cold { self.evict()? } else { None };
         // Each path starts elsewhere in the order, so that it takes one long to come to where another was.
         let share = blocks / self.arguments.paths.len() as u64;
-        let place = StartAt { first: index as u64 * share, emptied, warmed: self.warmed.get() };
-        let found = match path {
+        let place = StartAt { first: index as u64 * share, emptied, warmed: false };
+        let mut found = match path {
             Path::Direct => self.queued(path, Look::Never, place, series)?,
             Path::Os => {
                 let look = Look::for_depth(self.arguments.depth as usize);
@@ -188,7 +195,12 @@ impl<'a> RandomTarget<'a> {
             }
             Path::Server => self.server(place, series)?,
         };
-        self.warmed.set(place.warmed || path != Path::Direct && found.run.fetches > share);
+        let fetched = (place.first, found.run.fetches);
+        let mut cached = self.cached.borrow_mut();
+        found.place.warmed = cached.iter().any(|earlier| overlap(*earlier, fetched, blocks));
+        if path != Path::Direct {
+            cached.push(fetched);
+        }
         Ok(found)
     }
 
@@ -215,9 +227,10 @@ impl<'a> RandomTarget<'a> {
         let notes = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
-        let (run, cost) = self.run(&mut plan, &mut reader, Account::Own, series)?;
+        let (began, run, cost) = self.run(&mut plan, &mut reader, Account::Own, series)?;
         Ok(PathOutcome {
             path,
+            began,
             run,
             cost,
             place,
@@ -249,10 +262,11 @@ impl<'a> RandomTarget<'a> {
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
         let mut reader = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
-        let (run, cost) = self.run(&mut plan, &mut reader, account, series)?;
+        let (began, run, cost) = self.run(&mut plan, &mut reader, account, series)?;
         notes.extend(account_notes(account, &cost));
         Ok(PathOutcome {
             path: Path::Server,
+            began,
             run,
             cost,
             place,
@@ -268,7 +282,7 @@ impl<'a> RandomTarget<'a> {
 
     fn plan<'p>(&'p self, place: StartAt, look: Look, without_data: Option<&'p WithoutData<'p>>) -> Plan<'p> {
         let source = &self.relation.source;
-        let look = if self.arguments.limits.max_util.is_some() { look.for_pauses() } else { look };
+        let look = if self.arguments.limits.make_pauses() { look.for_pauses() } else { look };
         let order = Permutation::new(source.blocks(), self.arguments.seed);
         Plan::with_data(source, order, place.first, look, without_data)
     }
@@ -279,14 +293,16 @@ impl<'a> RandomTarget<'a> {
         reader: &mut FetchReader<'_>,
         account: Account,
         series: Option<&mut SecondSeries>,
-    ) -> Outcome<(random::RandomRun, IoDelta)> {
+    ) -> Outcome<(pg_sys::TimestampTz, random::RandomRun, IoDelta)> {
         let relation = self.relation;
         if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
             return Err(Failure::NotBegun(stop));
         }
         let mut report = |done| self.call.progress.done(done);
-        self.call.observed(relation, account, |budget| {
+        let began = server::moment();
+        let (run, cost) = self.call.observed(relation, account, |budget| {
             random::run(plan, reader, &self.arguments.limits, budget, &mut report, series)
-        })
+        })?;
+        Ok((began, run, cost))
     }
 }

@@ -219,10 +219,12 @@ impl Caveats {
         );
     }
 
-    /// `blocks` blocks were in no rate, since they lie in holes.
-    pub(super) fn note_holes(&mut self, blocks: u64) {
-        if blocks > 0 {
-            self.note(format!("{blocks} blocks were never written to the file (holes) and are left out"));
+    /// `reads` reads were in no rate, since they were of holes.
+    pub(super) fn note_holes(&mut self, reads: u64) {
+        if reads > 0 {
+            self.note(format!(
+                "{reads} reads of blocks that were never written to the file (holes) are left out"
+            ));
         }
     }
 
@@ -362,6 +364,11 @@ impl Identity {
             spcname: relation.tablespace(),
             started_at: server::now(),
         }
+    }
+
+    /// It began at this moment, once the caches were empty, say.
+    pub(super) fn begin(&mut self, moment: pgrx::pg_sys::TimestampTz) {
+        self.started_at = server::timestamp(moment);
     }
 }
 

@@ -128,6 +128,7 @@ struct SeqscanTarget<'a> {
 
 /// What one path did.
 struct PathScan {
+    began: pg_sys::TimestampTz,
     scan: Scan,
     cost: IoDelta,
     method: ReadMethod,
@@ -304,9 +305,10 @@ impl SeqscanTarget<'_> {
     ) -> Outcome<PathScan> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
+        let began = server::moment();
         let (scan, cost) =
             self.call.observed(relation, account, |budget| scan::scan(run, reader, budget, &mut report))?;
         let (usage, notes) = (Usage::default(), Vec::new());
-        Ok(PathScan { scan, cost, method, usage, skipped: 0, warmed: false, written_back: 0, notes })
+        Ok(PathScan { began, scan, cost, method, usage, skipped: 0, warmed: false, written_back: 0, notes })
     }
 }

@@ -75,7 +75,7 @@ COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in t
 COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better, worse, same (within the noise) or unknown';
 COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs, from which the noise is known; with fewer than 10 the verdict is unknown';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs, without those that others disturbed; with fewer than 10 the verdict is unknown';
 COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_row.run_id IS 'Number of the last run in io_probe_runs';
 COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, one sentence per element';
@@ -125,7 +125,9 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                    WHEN 'page_cost' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'tier', ' ', line.result OPERATOR(pg_catalog.->>) 'pattern',
                        ' density ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'density'),
                        ' depth ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'depth'))
-                   ELSE line.result OPERATOR(pg_catalog.->>) 'path'
+                   ELSE (line.result OPERATOR(pg_catalog.->>) 'path') OPERATOR(pg_catalog.||)
+                       CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'device_pct')::pg_catalog.float8 OPERATOR(pg_catalog.<) 90::pg_catalog.float8
+                            THEN ', from memory' ELSE '' END
                END AS item
         FROM io_probe_results AS line WHERE line.run_id OPERATOR(pg_catalog.=) run.id
         OFFSET 0
@@ -139,6 +141,9 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
         OFFSET 0
     ) AS figure
     WHERE known.probe OPERATOR(pg_catalog.=) run.probe
+          -- Under a limit this is the limit's rate.
+          AND NOT (figure.metric OPERATOR(pg_catalog.=) 'iops'
+                   AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.~~) '%paced%')
           AND figure.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND figure.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
     UNION ALL
     SELECT line.result OPERATOR(pg_catalog.->>) 'op', 'median_us', 'us',
@@ -154,7 +159,8 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     -- Of a report, what its table shows; of flushes and windows, only those in use.
     SELECT line.item, line.metric, line.unit, line.value, line.low, line.high, line.more_is_better, line.ordinal
     FROM (
-        SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END) AS item,
+        SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END,
+                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'finding' OPERATOR(pg_catalog.=) 'from memory' THEN ', from memory' END) AS item,
                known.metric, known.unit, known.more_is_better, line.ordinal,
                (line.result OPERATOR(pg_catalog.->>) 'value')::pg_catalog.float8 AS value,
                (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
@@ -165,6 +171,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
         WHERE run.probe OPERATOR(pg_catalog.=) 'report' AND line.run_id OPERATOR(pg_catalog.=) run.id
               AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.=) known.section
               AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth}')
+                   AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'finding', '') OPERATOR(pg_catalog.!~~) '%paced%'
                    OR known.section OPERATOR(pg_catalog.=) 'p99' AND line.result OPERATOR(pg_catalog.->>) 'item' OPERATOR(pg_catalog.=) '1'
                    OR line.result OPERATOR(pg_catalog.->>) 'finding' OPERATOR(pg_catalog.=) 'in use')
         OFFSET 0
@@ -178,7 +185,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, from memory';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';

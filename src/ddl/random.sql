@@ -101,7 +101,7 @@ COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by
 COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
 COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat)';
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat)';
+COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in microseconds, which is part of no other time';
 COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in microseconds from when a fetch was due to its completion, which is more than its latency if it was issued late. NULL unless max_iops alone limits the rate, at depth 1';

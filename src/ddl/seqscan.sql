@@ -57,7 +57,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.os_pct IS 'Percent of the blocks tha
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that none of the blocks read was in the OS page cache or in shared buffers before. NULL if the kernel does not tell, or if no block held data';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that none of the blocks read was in the OS page cache before, nor on path server in shared buffers. NULL if the kernel does not tell, or if no block held data';
 COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'What to know about this row, one sentence per element';
@@ -78,7 +78,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per blo
 COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
 COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
 COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';

@@ -282,34 +282,6 @@ pub(super) unsafe fn pin_recent(
     }
 }
 
-/// Evicts a relation's unpinned pages from shared buffers. `residents` finds their buffers, for
-/// servers that evict one by one.
-///
-/// # Safety
-/// `relation` must be open and not temporary; `residents` must give buffer numbers.
-pub(super) unsafe fn evict_shared(
-    relation: pg_sys::Relation,
-    residents: impl Iterator<Item = pg_sys::Buffer>,
-) {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    let _ = (relation, residents);
-    #[cfg(feature = "pg17")]
-    {
-        let _ = relation;
-        for buffer in residents {
-            // SAFETY: the caller vouches for the number.
-            unsafe { evict_buffer(buffer) };
-        }
-    }
-    #[cfg(any(feature = "pg18", feature = "pg19"))]
-    {
-        let _ = residents;
-        let (mut evicted, mut flushed, mut skipped) = (0, 0, 0);
-        // SAFETY: the caller vouches for the relation; the counters outlive the call.
-        unsafe { pg_sys::EvictRelUnpinnedBuffers(relation, &mut evicted, &mut flushed, &mut skipped) };
-    }
-}
-
 /// Makes a buffer let go of its page, unless it is pinned; does nothing before 17.
 ///
 /// # Safety

@@ -106,8 +106,8 @@ pub struct Comparison {
     pub set_aside: usize,
     /// Why every verdict is [`Verdict::Unknown`].
     pub unknown: Option<Unknown>,
-    /// Runs of both sides that count.
-    pub compared: usize,
+    /// Runs of each side that count.
+    pub compared: [usize; 2],
     /// How many independent runs would tell as much as these: fewer if neighbours in time are alike, more if
     /// the sides take turns besides.
     pub effective: Option<f64>,
@@ -133,14 +133,15 @@ pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -
     let past = quiet_past(figures(past));
     let means = kept.each_ref().map(|side| mean(side));
     let tell = kept.iter().flatten().chain(&past).map(|group| group.runs.len());
-    let compared = runs(kept.iter().flatten()).count();
+    let compared = kept.each_ref().map(|side| runs(side).count());
+    let both = compared.iter().sum::<usize>();
     let mut comparison = Comparison {
         a: means[0].map(f64::exp),
         b: means[1].map(f64::exp),
         ratio: None,
         runs: tell.filter(|runs| *runs > 1).sum(),
         compared,
-        set_aside: runs(sides.iter().flatten()).count() - compared,
+        set_aside: runs(sides.iter().flatten()).count() - both,
         unknown: None,
         effective: None,
         judged: None,
@@ -157,10 +158,10 @@ pub fn compare(a: &[Group], b: &[Group], past: &[Group], more_is_better: bool) -
     }
     let between_runs = Noise::of(&series(kept, &past)).filter(|_| comparison.runs >= MIN_RUNS);
     let Some(between_runs) = between_runs else {
-        let unknown = Some(Unknown::FewRuns(compared + runs(&past).count()));
+        let unknown = Some(Unknown::FewRuns(both + runs(&past).count()));
         return Comparison { unknown, ..comparison };
     };
-    comparison.effective = Some(compared as f64 / between_runs.inflation());
+    comparison.effective = Some(both as f64 / between_runs.inflation());
     let is_gain = (difference > 0.0) == more_is_better;
     let within_runs = error(&kept[0]).hypot(error(&kept[1]));
     comparison.judged = Some(Judged { difference, is_gain, between_runs, within_runs });
@@ -201,10 +202,11 @@ impl Comparison {
                 format!("others were at work: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
             }
         });
-        let of_sides = self.compared + self.set_aside;
+        let compared = self.compared.iter().sum::<usize>();
+        let of_sides = compared + self.set_aside;
         let set_aside = (self.set_aside > 0)
             .then(|| format!("others were at work: {} of {of_sides} runs do not count", self.set_aside));
-        let runs = self.compared as f64;
+        let runs = compared as f64;
         let alike =
             self.effective.filter(|effective| runs > 2.0 && !(0.5..=1.5).contains(&(effective / runs)));
         let alike = alike.map(|effective| match effective < runs {

@@ -40,6 +40,8 @@ pub struct Contest {
     pub paused: bool,
     /// What ended it for the whole call.
     pub stop: Option<Stop>,
+    /// Did it end since there was nothing more to measure on?
+    pub exhausted: bool,
 }
 
 impl Contest {
@@ -122,7 +124,10 @@ impl<E> Contenders for Race<'_, E> {
         match taken {
             TurnResult::Took(ns) => self.times[turn.contender] = Some(ns),
             TurnResult::Unfit => self.found.unfit += 1,
-            TurnResult::Exhausted => return Ok(Break(None)),
+            TurnResult::Exhausted => {
+                self.found.exhausted = true;
+                return Ok(Break(None));
+            }
             TurnResult::Stopped(stop) => return Ok(Break(Some(stop))),
         }
         let is_hopeless = self.found.unfit >= GIVE_UP_AFTER && self.found.rounds.is_empty();

@@ -96,7 +96,7 @@ pub struct PageTimesRun<'a> {
     /// Does the run end if nothing comes from the device?
     pub only_cold: bool,
     /// Blocks in shared buffers, ascending: they are passed over.
-    pub buffered: &'a [u64],
+    pub buffered: &'a [u32],
     /// Decides which blocks are read.
     pub seed: u64,
     /// Waits a little until the devices have nothing to do.
@@ -147,9 +147,9 @@ impl PageTimesResult {
         plain.chain(&sparse).any(IoDelta::is_disturbed)
     }
 
-    /// What a hit takes, in nanoseconds; 0 as long as it is not known.
-    pub fn hit_ns(&self) -> f64 {
-        self.shared.of_memory().map_or(0.0, |time| time.us * 1e3)
+    /// What a hit takes, in nanoseconds; None if no turn tells.
+    pub fn hit_ns(&self) -> Option<f64> {
+        self.shared.of_memory().map(|time| time.us * 1e3)
     }
 }
 

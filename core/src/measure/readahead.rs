@@ -122,6 +122,11 @@ impl ReadaheadCurve {
         }
     }
 
+    /// Blocks that all contenders read: they go through the relation together.
+    pub fn blocks_read(&self) -> u64 {
+        self.emulated.iter().chain([&self.kernel, &self.twin]).map(|tally| tally.read).sum()
+    }
+
     /// What the page cache costs a block; None before both were measured.
     pub fn cache_cost(&self) -> Option<CacheCost> {
         CacheCost::of(&self.kernel, &self.twin)

@@ -145,7 +145,8 @@ impl<'a> Stopwatch<'a> {
 
     fn slice_closed(&mut self) {
         self.report();
-        if self.stop.is_none() && self.precision.reached(&self.slices) {
+        // Of a run that a limit holds back, no interval is given.
+        if self.stop.is_none() && !self.throttled && self.precision.reached(&self.slices) {
             self.stop = Some(Stop::Precise);
         }
     }

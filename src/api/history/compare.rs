@@ -241,7 +241,7 @@ fn is_in_use(figure: &Recent) -> bool {
     let Metric { probe, item, .. } = &figure.metric;
     match probe.as_str() {
         "sync" => figure.in_use == Some(true),
-        "seqscan" | "random" => item != "os",
+        "seqscan" | "random" => item.split(',').next() != Some("os"),
         "readahead" => item == "kernel",
         _ => true,
     }
@@ -261,7 +261,7 @@ impl Change {
             ratio: found.ratio.map(figure),
             verdict: found.verdict(level),
             noise_pct: noise_pct(found, level),
-            runs: recent.before.len(),
+            runs: found.compared[0],
             since: recent.since,
             run_id: recent.run_id,
             notes: found.notes(["before", "now"]),

@@ -1,5 +1,7 @@
 //! `io_probe_iostat_query`: what the devices do while a query runs, and what the query used.
 
+use std::cell::Cell;
+
 use io_probe_core::machine::account::{Account, AccountTally};
 use io_probe_core::machine::iostat::Sampler;
 use pgrx::datum::Interval;
@@ -23,6 +25,15 @@ use crate::pg::catalog::query::{self, Query, Used};
 const MOST_SAMPLES: usize = 3_600;
 /// Samples that are kept at least, however many devices there are.
 const LEAST_SAMPLES: usize = 60;
+
+/// Most calls of this function that run within one another. Each has a thread, which max_connections does
+/// not count.
+const MOST_NESTED: u32 = 4;
+
+thread_local! {
+    /// Calls that run now.
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
 
 /// Note of a query whose device_bytes are NULL.
 const PARALLEL: &str =
@@ -72,6 +83,7 @@ struct QueryFigures {
 /// is the user's, and may be a probe under its own bounds.
 fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
     let _call = Begin::of(Probe::IostatQuery).beside_query()?;
+    let _nested = Nested::begin()?;
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);
     let account = server::read_account();
     let tally = AccountTally::begin(account);
@@ -81,6 +93,25 @@ fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<
     let fetched = fetched(&tally, used.parallel);
     let rows = row::of_series(&watched, &series, None).into_iter().map(|row| QueryRow { row, query: None });
     Ok(rows.chain([closing(&used, account, fetched)]).collect())
+}
+
+/// A call of this function, which may be in the query of another one.
+struct Nested(());
+
+impl Nested {
+    fn begin() -> Result<Self> {
+        if NESTED.get() == MOST_NESTED {
+            return Err(Error::wrong_state(format!("at most {MOST_NESTED} watched queries may be nested")));
+        }
+        NESTED.set(NESTED.get() + 1);
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTED.set(NESTED.get() - 1);
+    }
 }
 
 /// Bytes fetched for the query, or why that is not known.

@@ -243,20 +243,25 @@ fn add_notes(
 }
 
 /// Counts tuples in blocks that stay in shared buffers.
-fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: f64) {
+fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: Option<f64>) {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
         return result.lack(NoTime::NotCountable(why));
     }
     let window = relation.readahead_window();
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
     let counted = call.with_budget(&relation.interrupts, |budget| {
-        tuple::measure(&relation.source, window, hit_ns, &mut count, budget)
+        tuple::measure(&relation.source, window, hit_ns.unwrap_or(0.0), &mut count, budget)
     });
     if let Some(error) = counted.left_behind {
         result.caveats.note(format!("what was read for the tuples stays in the OS cache: {error}"));
     }
     match counted.time {
-        Some(tuple) => result.of_tuple(&tuple),
+        Some(tuple) => {
+            result.of_tuple(&tuple);
+            if hit_ns.is_none() {
+                result.caveats.note("the time of the page itself is in it: that of a hit is not known");
+            }
+        }
         None if counted.is_refused => result.lack(NoTime::CountRefused),
         None if counted.is_lost_in_noise => result.lack(NoTime::LostInNoise),
         None => result.lack(NoTime::NoTuples),

@@ -110,6 +110,7 @@ impl RandomRow {
 
     fn fill(&mut self, measured: &PathOutcome, findings: &Findings, block_size: u64) {
         let run = &measured.run;
+        self.identity.begin(measured.began);
         self.blks = run.fetches;
         self.complete = run.complete && run.passed_over == 0;
         self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));

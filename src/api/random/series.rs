@@ -45,19 +45,24 @@ pub(super) fn rows(
     seconds: &[Second],
 ) -> Vec<SeriesRow> {
     let mut caveats = Caveats::default();
-    let (mut end, mut seconds) = (began, seconds);
+    let (mut end, mut seconds, mut knows_tiers) = (began, seconds, false);
     match caveats.accept(found) {
         Some(measured) => {
             // When the fetches began: without the time that it took to empty the caches.
-            end = server::moment() - (measured.run.elapsed_ns / 1000) as i64;
-            caveats = Findings::of(target, &measured).caveats;
+            end = measured.began;
+            let findings = Findings::of(target, &measured);
+            (caveats, knows_tiers) = (findings.caveats, findings.tiers.is_some());
         }
         None => seconds = &[],
     }
     let mut rows: Vec<SeriesRow> = Vec::with_capacity(seconds.len().max(1));
     for (number, second) in (1..).zip(seconds) {
         end += (second.length_ns / 1000) as i64;
-        rows.push(SeriesRow::of(path, number, second, end, caveats.status));
+        let mut row = SeriesRow::of(path, number, second, end, caveats.status);
+        if !knows_tiers {
+            (row.shared_pct, row.os_pct, row.device_pct) = (None, None, None);
+        }
+        rows.push(row);
     }
     match rows.last_mut() {
         Some(last) => last.caveats = caveats,

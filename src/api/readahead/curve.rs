@@ -228,6 +228,7 @@ impl MeasuredCurve {
             mark_best(results);
         }
         let at_a_time = server::scan_read_kb();
+        let times = curve.blocks_read().div_ceil(relation.source.blocks().max(1));
         for result in results.iter_mut().filter(|result| result.status() != Status::Unsupported) {
             if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
                 result.caveats.note(format!(
@@ -235,6 +236,7 @@ impl MeasuredCurve {
                      window does nothing for it"
                 ));
             }
+            result.caveats.read_up_to(times);
             curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
             if curve.paused {
                 result.caveats.paused_between_turns();
@@ -333,7 +335,6 @@ impl WindowResult {
             self.caveats
                 .note(format!("turns left out because other work disturbed them: {}", tally.disturbed()));
         }
-        self.caveats.read_up_to(tally.blocks().div_ceil(relation.source.blocks().max(1)));
         self.caveats.note_relation(relation);
     }
 

@@ -100,7 +100,7 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         .map(|(value, ratio)| Some(Choice { value: *value, time: (*ratio)? }))
         .collect();
     let Some(plateau) = choices.as_ref().and_then(|choices| plateau(choices, current)) else {
-        if found.stop.is_none() && !cold {
+        if found.exhausted && !cold {
             return row.without(
                 NEEDS_COLD,
                 "not measured: too little of the largest table lies outside of the caches; with \

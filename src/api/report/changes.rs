@@ -2,7 +2,7 @@
 
 use io_probe_core::advise::compare::{MIN_RUNS, Verdict};
 
-use super::gather::count;
+use super::gather::{FROM_MEMORY, count};
 use super::{Line, ReportSection};
 use crate::api::history::Change;
 
@@ -60,7 +60,8 @@ pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f6
     let item = match line.section {
         ReportSection::Scan | ReportSection::Depth | ReportSection::P99 | ReportSection::Commit => {
             let section = serde_json::to_value(line.section).ok()?;
-            format!("{} {}", section.as_str()?, line.item)
+            let tier = if line.finding() == FROM_MEMORY { ", from memory" } else { "" };
+            format!("{} {}{tier}", section.as_str()?, line.item)
         }
         ReportSection::Readahead if line.finding() == "in use" => "readahead kernel".to_owned(),
         _ => return None,

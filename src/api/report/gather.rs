@@ -22,8 +22,12 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
 
-/// A server's scan is called one of the device if at least this percentage of it came from there.
+/// A server's scan is called one of the device if at least this percentage of it came from there, as in the
+/// view io_probe_metrics.
 const MOSTLY: f64 = 90.0;
+
+/// What is found of another one.
+pub(super) const FROM_MEMORY: &str = "from memory";
 
 /// A scan by the server with less than this share of what the device gives is worth a look.
 const MUCH_LESS: f64 = 0.8;
@@ -31,7 +35,8 @@ const MUCH_LESS: f64 = 0.8;
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
 
-/// A percentile has no interval: nothing is said where it is nearer to what was promised than this share.
+/// A percentile has no interval, and a short scan none: nothing is said where that is nearer to what was
+/// promised than this share.
 const NEAR: f64 = 0.1;
 
 /// Shortest flush, in microseconds, of storage that keeps what it is given.
@@ -177,7 +182,10 @@ impl Measurements {
                 unit: Some("us".to_owned()),
                 low: row.ci_low,
                 high: row.ci_high,
-                finding: if in_use { Some("in use".to_owned()) } else { row.doubt.clone() },
+                finding: match row.op_us {
+                    Some(_) if in_use => Some("in use".to_owned()),
+                    _ => row.doubt.clone(),
+                },
                 ..Line::new(ReportSection::Commit, &*row.method)
             });
             let Some(us) = row.op_us.filter(|_| in_use) else { continue };
@@ -309,17 +317,15 @@ impl ReportDraft {
             let (value, low, high) = (row.iops?, row.ci_low?, row.ci_high?);
             Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
         };
-        let curve: Vec<DepthPoint> = depths.iter().filter_map(point).collect();
+        let Some(curve) = depths.iter().map(point).collect::<Option<Vec<DepthPoint>>>() else { return };
         let Some(shape) = Shape::of(&curve) else { return };
-        let of_one = curve[0].iops.value;
         let told = |point: DepthPoint| {
             let iops = point.iops.value;
-            format!(
-                "{} reads a second with {} in flight, {:.1} times as many as with one",
-                count(iops),
-                point.depth,
-                iops / of_one
-            )
+            let one = curve.first().filter(|first| first.depth == 1);
+            let times = one.map_or(String::new(), |one| {
+                format!(", {:.1} times as many as with one", iops / one.iops.value)
+            });
+            format!("{} reads a second with {} in flight{times}", count(iops), point.depth)
         };
         self.say(
             "reads",
@@ -423,12 +429,16 @@ impl ReportDraft {
             Some(Trust::Good) => ("good", "others hardly used the devices meanwhile".to_owned()),
             Some(trust) => {
                 let word = if trust == Trust::Fair { "fair" } else { "poor" };
-                let share = 100.0 * bytes.1 as f64 / (bytes.0 + bytes.1).max(1) as f64;
-                let steal = steal.filter(|steal| *steal > 10.0);
-                let steal = steal.map_or(String::new(), |steal| {
-                    format!(", and the hypervisor gave {steal:.0} % of the processors' time to others")
+                let all = bytes.0 + bytes.1;
+                let moved = (all > 0).then(|| {
+                    let share = 100.0 * bytes.1 as f64 / all as f64;
+                    format!("others moved {share:.0} % of all bytes meanwhile")
                 });
-                (word, format!("others moved {share:.0} % of all bytes meanwhile{steal}: repeat later"))
+                let stolen = steal.filter(|steal| *steal > 10.0).map(|steal| {
+                    format!("the hypervisor gave {steal:.0} % of the processors' time to others")
+                });
+                let why: Vec<String> = moved.into_iter().chain(stolen).collect();
+                (word, format!("{}: repeat later", why.join(", and ")))
             }
         };
         self.push(Line::fact(ReportSection::Trust, word, why));
@@ -464,15 +474,23 @@ fn progress(probe: &str) -> &'static str {
 
 /// What is to be known of a scan's figure.
 fn said(scan: &ReportedScan) -> Option<String> {
-    let from_memory = scan.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| "from memory".to_owned());
+    let from_memory = scan.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| FROM_MEMORY.to_owned());
     from_memory.or_else(|| scan.doubt.clone())
 }
 
-/// Judges a figure by what was promised.
+/// Judges a figure by what was promised. Reads a second without an interval may be the rate of a limit.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
-    let Some((promised, value)) = promised.zip(line.value) else { return Line { promised, ..line } };
-    let (low, high) = (line.low.unwrap_or(value - NEAR * value), line.high.unwrap_or(value + NEAR * value));
-    let kept = match Promise::of(stats::Interval { value, low, high }, promised, more_is_better) {
+    let interval = line.value.and_then(|value| match (line.low, line.high) {
+        (None, None) if line.section == ReportSection::Depth => None,
+        (None, None) => {
+            Some(stats::Interval { value, low: value - NEAR * value, high: value + NEAR * value })
+        }
+        (low, high) => {
+            Some(stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) })
+        }
+    });
+    let Some((promised, interval)) = promised.zip(interval) else { return Line { promised, ..line } };
+    let kept = match Promise::of(interval, promised, more_is_better) {
         Promise::Kept => Some(true),
         Promise::Broken => Some(false),
         Promise::Unsure => None,

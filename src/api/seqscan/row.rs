@@ -74,6 +74,7 @@ impl SeqscanRow {
 
     fn fill(&mut self, target: &SeqscanTarget<'_>, path: Path, run: &PathScan) {
         let scan = &run.scan;
+        self.identity.begin(run.began);
         let block_size = target.relation.block_size();
         self.blks = (scan.blocks.end - scan.blocks.start).saturating_sub(run.skipped);
         self.complete = scan.stop.is_none() && scan.blocks.end == self.blks_total;

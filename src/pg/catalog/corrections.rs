@@ -52,6 +52,8 @@ thread_local! {
     static READ: RefCell<HashMap<pg_sys::Oid, Corrections>> = RefCell::default();
     /// Their indexes: the table, and the correlation that counts, if one is kept.
     static INDEXES: RefCell<HashMap<pg_sys::Oid, (pg_sys::Oid, Option<f64>)>> = RefCell::default();
+    /// Is there anything but [`Corrections::Nothing`] in READ?
+    static HAS_JUDGED: Cell<bool> = const { Cell::new(false) };
     /// How often something was forgotten.
     static FORGOTTEN: Cell<u64> = const { Cell::new(0) };
     /// What the planner is told of some indexes, whatever is kept.
@@ -105,6 +107,10 @@ pub(crate) fn watch() {
 #[pg_guard]
 unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
+    // ANALYZE sends one for each column.
+    if !HAS_JUDGED.replace(false) {
+        return;
+    }
     forget_in(&READ, |read| {
         read.retain(|table, found| {
             forget_indexes(*table, *found);
@@ -204,6 +210,9 @@ fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
                     false if kept.is_empty() => Corrections::Nothing,
                     false => Corrections::Stale,
                 };
+                if found != Corrections::Nothing {
+                    HAS_JUDGED.set(true);
+                }
                 read.insert(table, found);
             }
             has_some

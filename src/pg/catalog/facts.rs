@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use io_probe_core::run::memory;
 use pgrx::{pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 
+use crate::error::Error;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::rethrow::unshown;
@@ -116,6 +118,8 @@ pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
 
 /// The user's tables of this database.
 pub(crate) fn user_tables() -> Vec<UserTable> {
+    /// With its texts, and while the list grows.
+    const MEMORY_OF_TABLE: usize = 512;
     let query = format!(
         "SELECT c.oid, t.spcname::pg_catalog.text, pg_catalog.pg_relation_filepath(c.oid), \
              pg_catalog.has_table_privilege(c.oid, '{}') \
@@ -136,22 +140,17 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
     let data = data_directory();
     let read = unshown(query.as_bytes(), || {
         Spi::connect(|client| {
-            client
-                .select(&query, None, &[])?
-                .map(|row| {
-                    let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
-                    let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
-                    // Of a table that is gone by now, both are NULL.
-                    Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(
-                        |((oid, spcname), (path, may_probe))| UserTable {
-                            oid,
-                            spcname: spcname.0,
-                            path: data.join(&*path),
-                            may_probe,
-                        },
-                    ))
-                })
-                .collect::<spi::Result<Vec<_>>>()
+            let rows = client.select(&query, None, &[])?;
+            memory::expect(rows.len() * MEMORY_OF_TABLE).unwrap_or_else(|e| Error::from(e).raise());
+            rows.map(|row| {
+                let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
+                let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
+                // Of a table that is gone by now, both are NULL.
+                Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(|((oid, spcname), (path, may_probe))| {
+                    UserTable { oid, spcname: spcname.0, path: data.join(&*path), may_probe }
+                }))
+            })
+            .collect::<spi::Result<Vec<_>>>()
         })
     });
     // Only a defect of this query, which is ours, could fail here.

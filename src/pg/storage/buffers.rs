@@ -6,8 +6,10 @@ use std::ops::Range;
 use io_probe_core::files::Part;
 use io_probe_core::files::holes::Holes;
 use io_probe_core::run::budget::{Stop, StopCheck};
+use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
+use crate::error::Error;
 use crate::pg::backend::interrupts;
 use crate::pg::compat::{self, buffer_state};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -145,15 +147,26 @@ impl<'a> Resident<'a> {
 
     /// The blocks, ascending.
     pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
+        /// Pages that come between counting and looking; those beyond are not seen.
+        const LATE: usize = 1024;
         self.blocks.get_or_init(|| {
-            let mut blocks: Vec<_> = resident_pages(self.relation)
-                .filter(|page| page.fork == self.fork.number())
-                .map(|page| page.block)
-                .collect();
+            let pages = || resident_pages(self.relation).filter(|page| page.fork == self.fork.number());
+            let most = pages().count() + LATE;
+            // Callers make a copy.
+            memory::expect(2 * most * size_of::<pg_sys::BlockNumber>())
+                .unwrap_or_else(|e| Error::from(e).raise());
+            let mut blocks = Vec::with_capacity(most);
+            blocks.extend(pages().map(|page| page.block).take(most));
             blocks.sort_unstable();
             blocks.dedup();
             blocks
         })
+    }
+
+    /// The same, without a copy.
+    pub(in crate::pg) fn into_blocks(self) -> Vec<pg_sys::BlockNumber> {
+        self.blocks();
+        self.blocks.into_inner().unwrap_or_default()
     }
 
     /// How many of these blocks are in buffers.
@@ -194,8 +207,14 @@ pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'
         }
         flush(relation, page);
     }
-    // SAFETY: the relation is open and not temporary; the pages' buffers are buffer numbers.
-    unsafe { compat::evict_shared(relation.as_ptr(), resident_pages(relation).map(|page| page.buffer)) };
+    if server_can_evict() {
+        // SAFETY: the relation is open.
+        let file = unsafe { compat::file_id(relation.as_ptr()) };
+        for page in resident_pages(relation) {
+            // SAFETY: the number of a shared buffer, since the relation is not temporary.
+            unsafe { evict_if(page.buffer, file, |_| true) };
+        }
+    }
     None
 }
 

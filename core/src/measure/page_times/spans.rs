@@ -72,7 +72,7 @@ struct PassedOver {
 pub(super) struct Spans<'a> {
     source: &'a RelationFiles,
     /// Blocks in shared buffers, ascending.
-    buffered: &'a [u64],
+    buffered: &'a [u32],
     evicts: bool,
     /// Blocks of a stretch, and how many of its first are read from the cache.
     length: u64,
@@ -248,11 +248,11 @@ impl<'a> Spans<'a> {
 
     /// Was the block in shared buffers when the run began?
     pub(super) fn is_buffered(&self, block: u64) -> bool {
-        self.buffered.binary_search(&block).is_ok()
+        self.buffered.binary_search_by_key(&block, |buffered| u64::from(*buffered)).is_ok()
     }
 
     fn is_mostly_buffered(&self, range: &Range<u64>) -> bool {
-        let before = |end: u64| self.buffered.partition_point(|block| *block < end);
+        let before = |end: u64| self.buffered.partition_point(|block| u64::from(*block) < end);
         (before(range.end) - before(range.start)) as u64 > (range.end - range.start) / MOST_BUFFERED
     }
 

@@ -119,7 +119,7 @@ fn each_tier_has_its_time() {
     ] {
         assert_near(series, ns, what);
     }
-    assert!((measured.hit_ns() / made_up::HIT - 1.0).abs() < 0.02);
+    assert!((measured.hit_ns().expect("hits") / made_up::HIT - 1.0).abs() < 0.02);
     for (concurrency, curve) in CONCURRENCIES.iter().zip(&measured.sparse) {
         for (density, series) in DENSITIES.iter().zip(curve) {
             let what = format!("{density} at {concurrency}");
@@ -224,7 +224,7 @@ fn a_disturbed_turn_is_left_out_and_counted() {
 #[test]
 fn blocks_in_shared_buffers_are_not_asked_for() {
     let (relation, clock) = (cold_relation(), Manual::default());
-    let buffered: Vec<u64> = (0..relation.source.blocks()).step_by(29).collect();
+    let buffered: Vec<u32> = (0..relation.source.blocks() as u32).step_by(29).collect();
     let run = PageTimesRun { buffered: &buffered, ..run(&relation.source) };
     let mut server = server(&run, &clock);
     let measured = measured(&run, &mut server, &clock);
@@ -236,7 +236,7 @@ fn blocks_in_shared_buffers_are_not_asked_for() {
     // The buffered blocks were not read ahead, but those between them can be read again.
     assert_near(&measured.os_sequential, made_up::OS_SEQUENTIAL, "OS, in order");
 
-    let all: Vec<u64> = (0..relation.source.blocks()).collect();
+    let all: Vec<u32> = (0..relation.source.blocks() as u32).collect();
     let run = PageTimesRun { buffered: &all, ..run };
     let measured = self::measured(&run, &mut MadeUp::new(run.source, &clock), &clock);
     assert_eq!((measured.not_cold, measured.device_random.turns()), (Some(NotCold::Buffered), 0));

@@ -223,7 +223,8 @@ impl<'a> Turns<'a> {
             }
         }
         if !self.run.through_cache {
-            return Ok(None);
+            let hot = &blocks[..HOT_BLOCKS.min(blocks.len())];
+            return self.hits(if hot.is_empty() { &[0] } else { hot }, budget);
         }
         let again = read.min((OS_BYTES / block_size) as usize);
         self.again_from_cache(&blocks[..again], cold.is_some(), budget)
@@ -340,7 +341,7 @@ impl<'a> Turns<'a> {
         cached: u64,
         cost: Option<IoDelta>,
     ) {
-        let of_hits = (taken.hits as f64 * self.measured.hit_ns()) as u64;
+        let of_hits = (taken.hits as f64 * self.measured.hit_ns().unwrap_or(0.0)) as u64;
         let counts = taken.hits as f64 <= MOST_HITS * taken.blocks as f64;
         let (ns, blocks) = (taken.ns.saturating_sub(of_hits), taken.blocks - taken.hits);
         let series = series(&mut self.measured);

@@ -43,8 +43,10 @@ pub struct WindowTally {
     cached: bool,
     /// Wall clock of all turns, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Blocks that were never written, which no rate counts.
+    /// Reads of blocks that were never written, which no rate counts.
     pub holes: u64,
+    /// Blocks of all turns, also of those that do not count.
+    pub(super) read: u64,
 }
 
 impl WindowTally {
@@ -57,6 +59,7 @@ impl WindowTally {
     pub(super) fn add(&mut self, round: u64, scan: &Scan, cpu_ns: u64, cost: IoDelta) {
         self.elapsed_ns += scan.elapsed_ns;
         self.holes += scan.holes;
+        self.read += scan.blocks.end - scan.blocks.start;
         let (ns, blocks) = (scan.rated.ns, scan.rated.work);
         if round > 0 && blocks > 0 {
             self.turns.push(WindowTurn { round, ns, blocks, cpu_ns, cost, cached_bytes: scan.cached_bytes });

@@ -110,6 +110,8 @@ struct LogState {
     last: Option<u64>,
     /// Each flush but the first, which the caller has not taken over yet.
     flushes: Vec<Slice>,
+    /// How often these synced: more often than once where each write does.
+    syncs: u64,
     latencies: Latencies,
     latency: LatencyBound,
     paused: bool,
@@ -205,7 +207,7 @@ impl<C: Calls> Log<C> {
     fn hand_over(&self, measured: &mut CaseTimes) -> u64 {
         let mut state = self.lock();
         let flushes = state.flushes.len() as u64;
-        measured.flushes += flushes;
+        measured.flushes += std::mem::take(&mut state.syncs);
         state.flushes.drain(..).for_each(|flush| measured.add(flush.ns, flush.work));
         flushes
     }
@@ -289,7 +291,7 @@ impl<C: Calls> Log<C> {
         state.waiting = state.inserted;
         match result {
             Ok(None) => {}
-            Ok(Some(written)) => {
+            Ok(Some((written, syncs))) => {
                 state.durable = range.end;
                 state.written += written;
                 if state.paused {
@@ -301,6 +303,7 @@ impl<C: Calls> Log<C> {
                 if let Some(last) = state.last.replace(ended) {
                     let commits = (range.end - range.start) / self.commit_bytes;
                     state.flushes.push(Slice { ns: ended - last, work: commits });
+                    state.syncs += syncs;
                 }
             }
             Err(e) => state.error = Some(e),
@@ -310,13 +313,13 @@ impl<C: Calls> Log<C> {
     }
 
     /// Writes the blocks that lie between two positions, also those that are not full yet, and syncs them.
-    /// Returns their bytes, or None if it was over before that.
-    fn flush(&self, range: Range<u64>) -> Result<Option<u64>> {
+    /// Returns their bytes and how many syncs that took, or None if it was over before that.
+    fn flush(&self, range: Range<u64>) -> Result<Option<(u64, u64)>> {
         let is_over = || self.over.load(Ordering::Relaxed);
         let block = u64::from(self.case.write_bytes);
         let size = self.calls.scratch().size();
         let blocks = range.start / block * block..range.end.next_multiple_of(block);
-        let mut position = blocks.start;
+        let (mut position, mut writes) = (blocks.start, 0);
         while position < blocks.end {
             if is_over() {
                 return Ok(None);
@@ -326,6 +329,7 @@ impl<C: Calls> Log<C> {
             let length = (blocks.end - position).min(size - offset).min(self.longest_write);
             write(&self.calls, &self.file, self.content.at(position, length as usize), offset)?;
             position += length;
+            writes += 1;
         }
         if let Some(call) = self.case.method.sync_call() {
             if is_over() {
@@ -333,7 +337,8 @@ impl<C: Calls> Log<C> {
             }
             sync(&self.calls, &self.file, call)?;
         }
-        Ok(Some(blocks.end - blocks.start))
+        let syncs = if self.case.method.syncs_by_open() { writes } else { 1 };
+        Ok(Some((blocks.end - blocks.start, syncs)))
     }
 }
 

@@ -439,10 +439,10 @@ fn committers_share_flushes() {
         // What was written was committed, save for a last flush that the end of the turn cut short.
         let committed = measured.performed * u64::from(BLOCK);
         assert!(committed <= next && next <= committed + 8 * u64::from(BLOCK), "{committed} of {next}");
-        // The first flush is warm-up, and the end of the segment splits a flush into two writes.
-        let parted = if sync.is_none() { next / SEGMENT } else { 0 };
+        // The first flush is warm-up. The end of the segment splits a flush into two writes; the turn may end
+        // between them.
         let counted = measured.flushes + 1;
-        assert!(counted <= flushes && counted + parted + 1 >= flushes, "{counted} of {flushes}");
+        assert!(counted <= flushes && counted + 2 >= flushes, "{counted} of {flushes}");
         assert!(measured.ops() > measured.flushes, "{} in {}", measured.ops(), measured.flushes);
         assert!(measured.ops() <= 8 * measured.flushes);
         assert!(measured.latencies.least() >= Some(900_000), "a committer waits for a whole flush");

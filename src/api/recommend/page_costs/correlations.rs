@@ -66,7 +66,7 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     );
     let plans = "the planner's plans for ranges of this index take";
     if *holds_current {
-        return row.keep(format!("{plans} {} {at}; {NOTHING_BETTER}", times(regret)));
+        return row.keep(format!("{plans} {} {at}; {NOTHING_BETTER}, and to harm no query", times(regret)));
     }
     let near =
         format!("rows that follow one another in it come from {:.0} blocks at a time", locality.stretch);

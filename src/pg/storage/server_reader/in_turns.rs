@@ -27,9 +27,8 @@ impl<'a> ServerReader<'a, InTurns> {
     }
 
     /// Blocks that are in shared buffers now, ascending.
-    pub(crate) fn buffered(&self) -> Vec<u64> {
-        let resident = Resident::new(self.pages.relation, Fork::MAIN);
-        resident.blocks().iter().map(|block| u64::from(*block)).collect()
+    pub(crate) fn buffered(&self) -> Vec<pg_sys::BlockNumber> {
+        Resident::new(self.pages.relation, Fork::MAIN).into_blocks()
     }
 }
 
