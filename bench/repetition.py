@@ -150,7 +150,8 @@ def in_turn(*queries):
 def kept(given, what):
     """The file of a condition's records, and what it holds so far."""
     DIR.mkdir(parents=True, exist_ok=True)
-    name = given.condition + ("-seen" if given.seen else "")
+    longer = getattr(given, "longer", 1)
+    name = given.condition + ("-seen" if given.seen else "") + (f"-longer{longer}" if longer > 1 else "")
     file = DIR / f"{name}-{server_version().partition('.')[0]}.{what}"
     return file, [json.loads(line) for line in file.open(encoding="ascii")] if file.exists() else []
 

@@ -51,7 +51,7 @@ const built = new dashboard.DashboardBuilder('Storage by pg_io_probe')
     panel('Worse than the noise', 'short', `pg_io_probe_change_worse{${where}} == 1`, '{{probe}} {{object}} {{item}} {{metric}}',
       'Figures of the last run that are worse than those before by more than they differ anyway. Empty is good.'))
   .withPanel(
-    panel('Age of the last run', 's', `min by (probe, object) (pg_io_probe_age_seconds{${where}})`, '{{probe}} {{object}}',
+    panel('Age of the last run', 's', `min by (instance, machine, probe, object) (pg_io_probe_age_seconds{${where}})`, '{{machine}} {{probe}} {{object}}',
       'How long ago each probe ran'))
   .withRow(new dashboard.RowBuilder('Reads'))
   .withPanel(panel('Scans', 'MiBs', value('seqscan', 'mib_s'), '{{object}} {{item}}', 'io_probe_seqscan'))

@@ -80,7 +80,7 @@ impl Error {
         Self::new(Code::ERRCODE_UNTRANSLATABLE_CHARACTER, message)
     }
 
-    /// More than the extension is ready to hold in memory.
+    /// More than the extension is ready to hold in memory, or to run at once.
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
         Self::new(Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
     }

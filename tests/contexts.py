@@ -89,8 +89,8 @@ DEFERRED = (f"CREATE CONSTRAINT TRIGGER f AFTER INSERT ON victim INITIALLY DEFER
 CONTEXTS = {
     "a query": (set(), f"SELECT {A_CALL}"),
     # Planning evaluates the call, and the call may plan a query of the same table.
-    "the planner": ({"54001"}, "SELECT calls(1); CREATE INDEX ON probed (id) WHERE public.calls(1) > 0; "
-                               "TABLE victim"),
+    "the planner": ({"54001", "54000"}, "SELECT calls(1); CREATE INDEX ON probed (id) WHERE public.calls(1) > 0; "
+                                        "TABLE victim"),
     "a row trigger": (set(), f"CREATE TRIGGER f BEFORE INSERT OR DELETE ON victim FOR EACH ROW {FIRES};"
                       "INSERT INTO victim VALUES (3); DELETE FROM victim WHERE id = 3"),
     "a row trigger, afterwards": (set(), f"CREATE TRIGGER f AFTER UPDATE ON victim FOR EACH ROW {FIRES}; "

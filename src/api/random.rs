@@ -135,8 +135,6 @@ struct StartAt {
     /// Was the OS cache verified to hold nothing of the relation? None if the call does not ask for that, or
     /// the kernel does not tell.
     emptied: Option<bool>,
-    /// Had an earlier path brought blocks into the OS cache that this one came to?
-    warmed: bool,
 }
 
 /// A relation that is being measured.
@@ -155,6 +153,8 @@ struct PathOutcome {
     run: random::RandomRun,
     cost: IoDelta,
     place: StartAt,
+    /// Had an earlier path brought blocks into the OS cache that this one came to?
+    warmed: bool,
     engine: String,
     /// Requests in flight, as far as that was allowed.
     depth: u32,
@@ -172,7 +172,7 @@ struct PathOutcome {
 /// Do two stretches of a cycle of `length`, each a start and a length, have anything in common?
 fn overlap(a: (u64, u64), b: (u64, u64), length: u64) -> bool {
     let ahead = |from: u64, to: u64| (to + length - from) % length.max(1);
-    ahead(a.0, b.0) < a.1 || ahead(b.0, a.0) < b.1
+    a.1 > 0 && b.1 > 0 && (ahead(a.0, b.0) < a.1 || ahead(b.0, a.0) < b.1)
 }
 
 impl<'a> RandomTarget<'a> {
@@ -186,8 +186,8 @@ impl<'a> RandomTarget<'a> {
         let emptied = if self.arguments.cold { self.evict()? } else { None };
         // Each path starts elsewhere in the order, so that it takes one long to come to where another was.
         let share = blocks / self.arguments.paths.len() as u64;
-        let place = StartAt { first: index as u64 * share, emptied, warmed: false };
-        let mut found = match path {
+        let place = StartAt { first: index as u64 * share, emptied };
+        let found = match path {
             Path::Direct => self.queued(path, Look::Never, place, series)?,
             Path::Os => {
                 let look = Look::for_depth(self.arguments.depth as usize);
@@ -197,11 +197,11 @@ impl<'a> RandomTarget<'a> {
         };
         let fetched = (place.first, found.run.fetches);
         let mut cached = self.cached.borrow_mut();
-        found.place.warmed = cached.iter().any(|earlier| overlap(*earlier, fetched, blocks));
+        let warmed = cached.iter().any(|earlier| overlap(*earlier, fetched, blocks));
         if path != Path::Direct {
             cached.push(fetched);
         }
-        Ok(found)
+        Ok(PathOutcome { warmed, ..found })
     }
 
     /// Empties the caches: see [`StartAt::emptied`].
@@ -234,6 +234,7 @@ impl<'a> RandomTarget<'a> {
             run,
             cost,
             place,
+            warmed: false,
             engine,
             depth,
             device_source: BACKEND,
@@ -270,6 +271,7 @@ impl<'a> RandomTarget<'a> {
             run,
             cost,
             place,
+            warmed: false,
             engine: server::fetch_method(depth),
             depth,
             device_source: device_source(account),

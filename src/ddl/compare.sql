@@ -75,7 +75,7 @@ COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in t
 COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better, worse, same (within the noise) or unknown';
 COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs, without those that others disturbed; with fewer than 10 the verdict is unknown';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs that count: those that others disturbed are set aside while enough others are left; with fewer than 10 the verdict is unknown';
 COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_row.run_id IS 'Number of the last run in io_probe_runs';
 COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, one sentence per element';
@@ -179,7 +179,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
 ) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
 WHERE run.status OPERATOR(pg_catalog.=) 'ok';
-COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, that io_probe_compare, io_probe_changes and io_probe_latest use';
+COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, that io_probe_compare, io_probe_changes and io_probe_latest use. iops under a rate limit are left out: they are the limit''s';
 COMMENT ON COLUMN io_probe_metrics.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';

@@ -236,7 +236,7 @@ CREATE FUNCTION io_probe_iostat_query(
 RETURNS SETOF io_probe_iostat_query_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_query(text, interval, jsonb) IS 'Runs a query with the caller''s rights, discards its rows, and returns the rows of io_probe_iostat for the time that it took, then one row with the query''s own figures. The query must be one statement that reads; a statement that writes is refused. Only statement_timeout limits its time. Takes no lock, so the query may call a probe. Needs EXECUTE. Options: device';
+COMMENT ON FUNCTION io_probe_iostat_query(text, interval, jsonb) IS 'Runs a query with the caller''s rights, discards its rows, and returns the rows of io_probe_iostat for the time that it took, then one row with the query''s own figures. The query must be one statement that reads; a statement that writes is refused. Only statement_timeout limits its time. Takes no lock, so the query may call a probe, and this function up to four deep. Needs EXECUTE. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat_query(text, interval, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_iostat_query_full(

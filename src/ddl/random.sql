@@ -210,7 +210,7 @@ COMMENT ON COLUMN io_probe_random_series_full_row.rrqm_s IS 'Reads per second th
 COMMENT ON COLUMN io_probe_random_series_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB; NULL without reads';
 COMMENT ON COLUMN io_probe_random_series_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_random_series_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included; NULL without reads';
-COMMENT ON COLUMN io_probe_random_series_full_row.util_pct IS 'Percent of the time with at least one request in flight';
+COMMENT ON COLUMN io_probe_random_series_full_row.util_pct IS 'Percent of the time with at least one request in flight; of several devices, the busiest''s';
 COMMENT ON COLUMN io_probe_random_series_full_row.w_s IS 'Writes per second that the devices completed';
 COMMENT ON COLUMN io_probe_random_series_full_row.wmib_s IS 'MiB (2^20 bytes) per second that the devices wrote';
 COMMENT ON COLUMN io_probe_random_series_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, of all processes together';

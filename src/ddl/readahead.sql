@@ -61,7 +61,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched fro
 COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block read';
 COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean time from queueing to completion of a device read, in ms; NULL without reads';
-COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with at least one request in flight; emulated: of the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with at least one request in flight (of several devices, the busiest''s); emulated: of the time including cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached. NULL if unknown';
 COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How the reads were issued: pread for kernel; io_uring or threads, past the page cache, for emulated';

@@ -101,7 +101,7 @@ struct Nested(());
 impl Nested {
     fn begin() -> Result<Self> {
         if NESTED.get() == MOST_NESTED {
-            return Err(Error::wrong_state(format!("at most {MOST_NESTED} watched queries may be nested")));
+            return Err(Error::too_large(format!("at most {MOST_NESTED} watched queries may be nested")));
         }
         NESTED.set(NESTED.get() + 1);
         Ok(Self(()))

@@ -91,7 +91,7 @@ impl Findings {
             } else if os > 0 {
                 caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));
             }
-        } else if measured.place.warmed && os > 0 {
+        } else if measured.warmed && os > 0 {
             caveats.warmed();
         }
     }

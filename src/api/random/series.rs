@@ -58,11 +58,7 @@ pub(super) fn rows(
     let mut rows: Vec<SeriesRow> = Vec::with_capacity(seconds.len().max(1));
     for (number, second) in (1..).zip(seconds) {
         end += (second.length_ns / 1000) as i64;
-        let mut row = SeriesRow::of(path, number, second, end, caveats.status);
-        if !knows_tiers {
-            (row.shared_pct, row.os_pct, row.device_pct) = (None, None, None);
-        }
-        rows.push(row);
+        rows.push(SeriesRow::of(path, number, second, end, caveats.status, knows_tiers));
     }
     match rows.last_mut() {
         Some(last) => last.caveats = caveats,
@@ -77,13 +73,14 @@ pub(super) fn rows(
 }
 
 impl SeriesRow {
-    fn of(path: Path, number: u64, second: &Second, end: i64, status: Status) -> Self {
+    fn of(path: Path, number: u64, second: &Second, end: i64, status: Status, knows_tiers: bool) -> Self {
         let per_second = |count: u64| figure(count as f64 * 1e9 / second.length_ns as f64);
         let (sum, most) = second.latency_ns;
         // Figures that are not the device's must not be taken for it.
         let void = status == Status::Void;
         let timed = if void { 0 } else { second.timed };
-        let percent = second.tiers.percent().filter(|_| !void).map(|shares| shares.map(figure));
+        let percent =
+            second.tiers.percent().filter(|_| knows_tiers && !void).map(|shares| shares.map(figure));
         // As in the rows of other probes: without what the timer tick explains.
         let mut requests = second.activity.as_ref().map(RequestColumns::of).unwrap_or_default();
         requests.util_pct = second.activity.as_ref().and_then(Activity::busy_pct).map(figure);

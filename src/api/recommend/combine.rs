@@ -109,6 +109,9 @@ fn judge(row: RecommendRow, found: &Contest, limits: &[u64], current: u64, cold:
         }
         return row.unknown(match found.stop {
             Some(stop) => stop.to_string(),
+            None if found.unfit > 0 && !cold => {
+                "others read the table meanwhile, or blocks of it were never written".to_owned()
+            }
             None if found.unfit > 0 => {
                 "the table could not be evicted from the caches, or others read it meanwhile".to_owned()
             }

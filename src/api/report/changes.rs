@@ -47,8 +47,8 @@ fn is_early(change: &Change) -> bool {
 
 fn not_known(change: &Change) -> Option<String> {
     let why = match (change.verdict, change.before, change.now) {
-        (Verdict::Unknown, None, _) => "not in the earlier reports",
-        (Verdict::Unknown, _, None) => "not in this report",
+        (Verdict::Unknown, None, _) => "no figure to compare in the earlier reports",
+        (Verdict::Unknown, _, None) => "no figure to compare in this report",
         (Verdict::Unknown, ..) if !is_early(change) => change.notes.first()?,
         _ => return None,
     };

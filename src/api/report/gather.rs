@@ -32,10 +32,13 @@ pub(super) const FROM_MEMORY: &str = "from memory";
 /// A scan by the server with less than this share of what the device gives is worth a look.
 const MUCH_LESS: f64 = 0.8;
 
+/// Code of the doubt in a rate that a limit held back.
+const PACED: &str = "paced";
+
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
 
-/// A percentile has no interval, and a short scan none: nothing is said where that is nearer to what was
+/// A percentile has no interval, and a short run none: nothing is said where that is nearer to what was
 /// promised than this share.
 const NEAR: f64 = 0.1;
 
@@ -143,7 +146,10 @@ impl Measurements {
                 ..Line::new(ReportSection::Depth, row.depth.to_string())
             };
             let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
-            found.push(promise(line, promised, true));
+            found.push(match row.doubt.as_ref().is_some_and(|doubt| doubt.contains(PACED)) {
+                true => Line { promised, ..line }, // the rate of a limit says nothing of it
+                false => promise(line, promised, true),
+            });
         }
         for row in &depths {
             let line = |section, value| {
@@ -182,12 +188,12 @@ impl Measurements {
                 unit: Some("us".to_owned()),
                 low: row.ci_low,
                 high: row.ci_high,
-                finding: match row.op_us {
-                    Some(_) if in_use => Some("in use".to_owned()),
-                    _ => row.doubt.clone(),
-                },
+                finding: if in_use { Some("in use".to_owned()) } else { row.doubt.clone() },
                 ..Line::new(ReportSection::Commit, &*row.method)
             });
+            if in_use && row.op_us.is_none() {
+                found.missing("commits", row.doubt.as_deref().unwrap_or("no figure"));
+            }
             let Some(us) = row.op_us.filter(|_| in_use) else { continue };
             let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
             let doubt = if us < FASTEST_FLUSH_US {
@@ -319,13 +325,15 @@ impl ReportDraft {
         };
         let Some(curve) = depths.iter().map(point).collect::<Option<Vec<DepthPoint>>>() else { return };
         let Some(shape) = Shape::of(&curve) else { return };
+        let of_one = curve[0].iops.value;
         let told = |point: DepthPoint| {
             let iops = point.iops.value;
-            let one = curve.first().filter(|first| first.depth == 1);
-            let times = one.map_or(String::new(), |one| {
-                format!(", {:.1} times as many as with one", iops / one.iops.value)
-            });
-            format!("{} reads a second with {} in flight{times}", count(iops), point.depth)
+            format!(
+                "{} reads a second with {} in flight, {:.1} times as many as with one",
+                count(iops),
+                point.depth,
+                iops / of_one
+            )
         };
         self.say(
             "reads",
@@ -478,15 +486,12 @@ fn said(scan: &ReportedScan) -> Option<String> {
     from_memory.or_else(|| scan.doubt.clone())
 }
 
-/// Judges a figure by what was promised. Reads a second without an interval may be the rate of a limit.
+/// Judges a figure by what was promised.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
-    let interval = line.value.and_then(|value| match (line.low, line.high) {
-        (None, None) if line.section == ReportSection::Depth => None,
-        (None, None) => {
-            Some(stats::Interval { value, low: value - NEAR * value, high: value + NEAR * value })
-        }
+    let interval = line.value.map(|value| match (line.low, line.high) {
+        (None, None) => stats::Interval { value, low: value - NEAR * value, high: value + NEAR * value },
         (low, high) => {
-            Some(stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) })
+            stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) }
         }
     });
     let Some((promised, interval)) = promised.zip(interval) else { return Line { promised, ..line } };

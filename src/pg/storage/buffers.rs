@@ -6,7 +6,6 @@ use std::ops::Range;
 use io_probe_core::files::Part;
 use io_probe_core::files::holes::Holes;
 use io_probe_core::run::budget::{Stop, StopCheck};
-use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
 use crate::error::Error;
@@ -139,6 +138,11 @@ pub(crate) struct Resident<'a> {
     blocks: OnceCell<Vec<pg_sys::BlockNumber>>,
 }
 
+/// Raises that this process does not get `bytes` bytes.
+fn no_memory(bytes: usize) -> ! {
+    Error::from(io_probe_core::Error::NoMemory { bytes }).raise()
+}
+
 impl<'a> Resident<'a> {
     /// The resident blocks of this fork.
     pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
@@ -147,16 +151,14 @@ impl<'a> Resident<'a> {
 
     /// The blocks, ascending.
     pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
-        /// Pages that come between counting and looking; those beyond are not seen.
-        const LATE: usize = 1024;
         self.blocks.get_or_init(|| {
-            let pages = || resident_pages(self.relation).filter(|page| page.fork == self.fork.number());
-            let most = pages().count() + LATE;
-            // Callers make a copy.
-            memory::expect(2 * most * size_of::<pg_sys::BlockNumber>())
-                .unwrap_or_else(|e| Error::from(e).raise());
-            let mut blocks = Vec::with_capacity(most);
-            blocks.extend(pages().map(|page| page.block).take(most));
+            let mut blocks = Vec::new();
+            for page in resident_pages(self.relation).filter(|page| page.fork == self.fork.number()) {
+                if blocks.try_reserve(1).is_err() {
+                    no_memory(size_of_val(&blocks[..]));
+                }
+                blocks.push(page.block);
+            }
             blocks.sort_unstable();
             blocks.dedup();
             blocks
@@ -207,13 +209,24 @@ pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'
         }
         flush(relation, page);
     }
-    if server_can_evict() {
-        // SAFETY: the relation is open.
-        let file = unsafe { compat::file_id(relation.as_ptr()) };
-        for page in resident_pages(relation) {
-            // SAFETY: the number of a shared buffer, since the relation is not temporary.
-            unsafe { evict_if(page.buffer, file, |_| true) };
+    if server_can_evict() { evict_pages(relation, |_| true, should_stop) } else { None }
+}
+
+/// Makes shared buffers let go of these pages, until there is a reason to stop.
+fn evict_pages(
+    relation: &Relation,
+    is_wanted: impl Fn(&Page) -> bool + Copy,
+    should_stop: &mut StopCheck<'_>,
+) -> Option<Stop> {
+    // SAFETY: the relation is open.
+    let file = unsafe { compat::file_id(relation.as_ptr()) };
+    for page in resident_pages(relation).filter(is_wanted) {
+        if let Some(stop) = should_stop() {
+            return Some(stop);
         }
+        // SAFETY: the number of a shared buffer, since the relation is not temporary. `should_stop` may have
+        // taken long.
+        unsafe { evict_if(page.buffer, file, is_wanted) };
     }
     None
 }
@@ -244,16 +257,7 @@ pub(crate) fn evict_blocks(
         return flush_and_evict(relation, should_stop);
     }
     let is_wanted = |page: &Page| page.fork == fork.number() && blocks.contains(&page.block.into());
-    // SAFETY: the relation is open.
-    let file = unsafe { compat::file_id(relation.as_ptr()) };
-    for page in resident_pages(relation).filter(is_wanted) {
-        if let Some(stop) = should_stop() {
-            return Some(stop);
-        }
-        // SAFETY: the number of a shared buffer. `should_stop` may have taken long.
-        unsafe { evict_if(page.buffer, file, is_wanted) };
-    }
-    None
+    evict_pages(relation, is_wanted, should_stop)
 }
 
 /// Makes a buffer let go of its page, if that still is one of this relation's, and wanted. Should it get

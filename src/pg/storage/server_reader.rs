@@ -11,10 +11,12 @@ mod in_turns;
 mod random;
 mod sequential;
 
+use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
 pub(crate) use self::random::{Missing, Random};
 pub(crate) use self::sequential::Sequential;
+use crate::error::Error;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -103,7 +105,9 @@ struct Skip(Vec<pg_sys::BlockNumber>);
 impl Skip {
     /// The blocks that are in buffers.
     fn of(resident: &Resident<'_>) -> Self {
-        Self(resident.blocks().to_vec())
+        let blocks = resident.blocks();
+        memory::expect(size_of_val(blocks)).unwrap_or_else(|e| Error::from(e).raise());
+        Self(blocks.to_vec())
     }
 
     #[inline]

@@ -223,8 +223,7 @@ impl<'a> Turns<'a> {
             }
         }
         if !self.run.through_cache {
-            let hot = &blocks[..HOT_BLOCKS.min(blocks.len())];
-            return self.hits(if hot.is_empty() { &[0] } else { hot }, budget);
+            return self.hits(&[blocks.first().copied().unwrap_or(0)], budget);
         }
         let again = read.min((OS_BYTES / block_size) as usize);
         self.again_from_cache(&blocks[..again], cold.is_some(), budget)

@@ -121,7 +121,9 @@ const MOST_COLUMNS: usize = 32;
 thread_local! {
     /// The table of corrections, once found.
     static PLACE: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
-    /// The same, also when it has gone: a rollback may bring it back.
+    /// The last one found, also when it has gone: a rollback may bring it back. (Where a session finds none
+    /// before its own DROP EXTENSION is rolled back, it hears of it no sooner than of a change of the table
+    /// that is planned.)
     static LAST_PLACE: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::InvalidOid) };
 }
 
