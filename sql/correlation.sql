@@ -193,8 +193,13 @@ SELECT index, correlation IS NOT NULL AS known, kept FROM io_probe_correlation('
 \set VERBOSITY terse
 SELECT io_probe_correct('small_pkey', 0); \echo :SQLSTATE
 \set VERBOSITY default
--- who may not see statistics sees none here
+-- who may not see statistics sees none here, nor what is kept
 SET ROLE regress_io_probe_owner;
+ALTER TABLE small ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_io_probe_reader;
+SELECT index, correlation, kept FROM io_probe_correlation('small') WHERE index = 'small_pkey'::regclass;
+SET ROLE regress_io_probe_owner;
+ALTER TABLE small DISABLE ROW LEVEL SECURITY;
 REVOKE SELECT ON small FROM regress_io_probe_reader;
 GRANT SELECT (parent) ON small TO regress_io_probe_reader;
 SET ROLE regress_io_probe_reader;
