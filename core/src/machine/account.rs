@@ -113,9 +113,8 @@ fn start_of(stat: &str) -> Option<u64> {
 /// Does a look wait until the parent has waited for those that have ended?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
-    None,
-    /// For some milliseconds.
-    Some,
+    Zero,
+    Milliseconds,
 }
 
 /// One look: bytes so far.
@@ -151,7 +150,7 @@ impl Reading {
             let before = parent;
             parent = workers.and_then(|_| bytes_of_parent());
             let is_one_moment = parent == before; // none of them was waited for meanwhile
-            if is_one_moment && (found.ended.is_empty() || patience == Patience::None) {
+            if is_one_moment && (found.ended.is_empty() || patience == Patience::Zero) {
                 break;
             }
             if is_one_moment {
@@ -229,7 +228,7 @@ pub struct AccountTally {
 impl AccountTally {
     /// Looks for the first time.
     pub fn begin(account: Account) -> Self {
-        let last = Reading::take(&account, None, Patience::Some);
+        let last = Reading::take(&account, None, Patience::Milliseconds);
         Self { account, sum: if last.is_some() { Ok(0) } else { Err(Lost::NoAccount) }, last }
     }
 
@@ -253,14 +252,14 @@ impl AccountTally {
         const EVERY_NS: u64 = 250_000_000;
         let is_due = |last: &Reading| Monotonic.now() - last.at >= EVERY_NS;
         if matches!(self.account, Account::With(_)) && self.last.as_ref().is_some_and(is_due) {
-            self.follow(Patience::None);
+            self.follow(Patience::Zero);
         }
     }
 
     /// The bytes up to now.
     pub fn bytes(&self) -> Result<u64, Lost> {
         let mut now = self.clone();
-        now.follow(Patience::Some);
+        now.follow(Patience::Milliseconds);
         let is_open = now.last.is_some_and(|reading| !reading.ended.is_empty());
         if is_open { now.sum.and(Err(Lost::Ended)) } else { now.sum }
     }
@@ -441,7 +440,7 @@ mod tests {
             let mut tally =
                 AccountTally::begin(Account::With(Workers { pids, idle: Duration::MAX, block: BLOCK }));
             assert_eq!(tally.last.as_ref().map(|reading| reading.workers.len()), Some(count));
-            tally.follow(Patience::None);
+            tally.follow(Patience::Zero);
             assert!(tally.bytes().is_ok());
         }
     }
