@@ -51,18 +51,6 @@ GROUP BY 1, 2, 3, 4, i.reads, i.kb ORDER BY 1, 2, 3, 4;
 SQL
 }
 
-# Readahead is off, as it was by hand; each second has a row.
-print_series() {
-    set_queue "$max_sectors_kb_before" 0
-    sql -P footer=off <<'SQL'
-\echo Experiment 3, second by second, read_ahead_kb 0
-SELECT path, second, iops, lat_us, max_us, device_pct AS device_pct, r_s, rmib_s, rrqm_s, rareq_kb, aqu_sz,
-       r_await_ms, util_pct, cpu_user_pct AS usr, cpu_system_pct AS sys, cpu_iowait_pct AS iowait, cpu_idle_pct AS idle
-FROM io_probe_random_series_full('tbl_cost_align', paths => '{direct,os}', cold => true, duration => '16 s')
-ORDER BY path, second;
-SQL
-}
-
 # --- experiment 4 ----------------------------------------------------------------------------------------------------
 
 # ours NAME PATH COLD
@@ -197,7 +185,6 @@ for max_sectors_kb in 4 "$max_sectors_kb_before"; do
     done
 done
 print_fetches
-print_series
 
 # Most devices come with a readahead of 128 kB; a loop device has more.
 set_queue "$max_sectors_kb_before" 128

@@ -48,7 +48,6 @@ CALLS = [
     ("io_probe_random_full('probed')", False),
     ("io_probe_random_full('probed', cold => true)", True),
     ("""io_probe_random_full('probed', duration => '3 s', options => '{"max_iops": 200}')""", False),
-    ("io_probe_random_series_full('probed')", False),
     ("io_probe_depth_full('probed')", False),
     ("""io_probe_depth_full('probed', duration => '7 s', options => '{"max_iops": 200}')""", False),
     ("io_probe_page_cost_full('probed')", False),

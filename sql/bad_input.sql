@@ -62,18 +62,18 @@ SELECT path FROM io_probe_seqscan_full('plain', options => '{"start_blk": 6}'); 
 SELECT path FROM io_probe_seqscan_full('plain', options => '{"start_blk": 18446744073709551615}'); \echo :SQLSTATE
 -- random fetches
 SELECT path FROM io_probe_random_full('plain', '{os,disk}'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('plain', '{}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('plain', '{}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', duration => '0'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('plain', duration => '61 s'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('plain', duration => '61 s'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', depth => 0); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', depth => -2147483648); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('plain', depth => 129); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('plain', depth => 129); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', options => '{"start_blk": 1}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', options => '{"seed": 1}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', options => '{"max_bytes": 8191}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', options => '{"max_bytes": 68719476737}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain', options => '{"max_iops": -1}'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('plain', options => '{"precision": 1}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('plain', options => '{"precision": 1}'); \echo :SQLSTATE
 -- depths
 SELECT depth FROM io_probe_depth_full('plain', '{}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', '{1,NULL}'); \echo :SQLSTATE
@@ -154,7 +154,7 @@ SELECT fork FROM io_probe_evict(4294967295); \echo :SQLSTATE
 SELECT fork FROM io_probe_cache(NULL); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full(NULL); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full(4294967295); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full(4294967295); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full(NULL); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full(4294967295); \echo :SQLSTATE
 -- recommendations
@@ -181,7 +181,6 @@ SELECT fork FROM io_probe_cache('parted'); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('parted'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain_view'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('parted'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('parted'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('parted_pkey'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full('parted', mode => 'write'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full('elsewhere'); \echo :SQLSTATE

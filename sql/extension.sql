@@ -103,7 +103,6 @@ SELECT substring(item, '^EXECUTE on|^pg_io_probe') AS item, bool_and(value <> 't
   FROM "Other schema".io_probe_check() GROUP BY 1 ORDER BY 1;
 SELECT path FROM "Other schema".io_probe_seqscan_full('toasted', cold => true);
 SELECT path FROM "Other schema".io_probe_random_full('toasted', cold => true);
-SELECT path FROM "Other schema".io_probe_random_series_full('toasted', cold => true);
 SELECT depth FROM "Other schema".io_probe_depth_full('toasted', '{1}');
 SELECT path FROM "Other schema".io_probe_ping_full('toasted', count => 1);
 SET pg_io_probe.scratch_reserve = 0;

@@ -18,7 +18,6 @@ CREATE TABLE called (id bigint, probe text, on_table boolean);
 INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept'::regclass END, args::jsonb), probe, on_table
   FROM (VALUES ('seqscan', true, '{"paths": ["direct", "os"], "duration": "1 s"}'),
                ('random', true, '{"paths": ["os"], "duration": "20 ms", "depth": 2, "cold": false, "seed": 7}'),
-               ('random_series', true, '{"paths": "{os}", "duration": "20 ms", "options": {"max_bytes": 81920}}'),
                ('depth', true, '{"depths": [1, 2], "duration": "20 ms"}'),
                ('ping', true, '{"count": 3, "every": "0", "path": null}'),
                ('sync', false, '{"duration": "1 ms", "sections": ["no_sync", "other_fd"]}'),

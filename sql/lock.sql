@@ -35,7 +35,7 @@ SELECT path FROM io_probe_seqscan_full('held_pkey', '{server,os}');
 SELECT path FROM io_probe_seqscan_full(:toast, '{server,os}', cold => true);
 SELECT path FROM io_probe_random_full('held');
 SELECT path FROM io_probe_random_full('held', '{os}', depth => 4);
-SELECT path FROM io_probe_random_series_full(:toast, '{server,os}', cold => true, depth => 2);
+SELECT path FROM io_probe_random_full(:toast, '{server,os}', cold => true, depth => 2);
 SELECT depth FROM io_probe_depth_full('held_pkey', '{1,3}', '20 ms');
 SET pg_io_probe.scratch_reserve = 0;
 SELECT op FROM io_probe_ping_full(:toast, count => 2, every => '0', mode => 'pingpong', path => 'os');

@@ -4,7 +4,7 @@
 CREATE ROLE regress_io_probe_plain;
 CREATE ROLE regress_io_probe_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_io_probe_prober;
-GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_seqscan_full, io_probe_random, io_probe_random_full, io_probe_random_series, io_probe_random_series_full, io_probe_depth, io_probe_depth_full, io_probe_ping, io_probe_ping_full
+GRANT EXECUTE ON FUNCTION io_probe_seqscan, io_probe_seqscan_full, io_probe_random, io_probe_random_full, io_probe_depth, io_probe_depth_full, io_probe_ping, io_probe_ping_full
   TO regress_io_probe_prober;
 CREATE TABLE secret (id int PRIMARY KEY, t text);
 INSERT INTO secret VALUES (1, 'x');
@@ -106,7 +106,7 @@ SELECT path FROM io_probe_seqscan_full(:toast_index); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('secret_sequence'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('secret_copy'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('secret_pkey'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full(:toast); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full(:toast); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('secret'); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full(:toast_index); \echo :SQLSTATE
 -- rights come before kinds
@@ -128,7 +128,7 @@ SELECT path FROM io_probe_seqscan_full(:toast, '{os}');
 SELECT path FROM io_probe_seqscan_full(:toast_index, '{os}');
 SELECT path FROM io_probe_seqscan_full('secret_sequence', '{os}');
 SELECT path FROM io_probe_random_full('secret_pkey', '{os}');
-SELECT path FROM io_probe_random_series_full(:toast_index, '{os}');
+SELECT path FROM io_probe_random_full(:toast_index, '{os}');
 SELECT depth FROM io_probe_depth_full('secret', '{1}');
 SELECT op FROM io_probe_ping_full('secret_sequence', count => 1, path => 'os');
 SELECT path FROM io_probe_seqscan_full('secret_view', '{os}'); \echo :SQLSTATE
@@ -148,14 +148,12 @@ SELECT path FROM io_probe_random_full('secret_pkey', '{os}');
 -- emptying caches is a right of its own
 SELECT path FROM io_probe_seqscan_full('secret', '{os}', cold => true); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('secret', '{os}', cold => true); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('secret', '{os}', cold => true); \echo :SQLSTATE
 SELECT fork FROM io_probe_evict('secret'); \echo :SQLSTATE
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION io_probe_evict TO regress_io_probe_prober;
 SET ROLE regress_io_probe_prober;
 SELECT path FROM io_probe_seqscan_full('secret', '{os}', cold => true);
 SELECT path FROM io_probe_random_full('secret', '{os}', cold => true);
-SELECT path FROM io_probe_random_series_full('secret', '{os}', cold => true);
 SELECT fork FROM io_probe_evict('secret') WHERE fork = 'main';
 -- so is writing: it takes EXECUTE on the extension's own io_probe_sync, and no other function of this name will do
 SELECT op FROM io_probe_ping_full('secret', count => 1, mode => 'write'); \echo :SQLSTATE

@@ -1,5 +1,5 @@
 --
--- io_probe_random, io_probe_random_series. The direct path is void where O_DIRECT reads memory (tmpfs) and unsupported
+-- io_probe_random. The direct path is void where O_DIRECT reads memory (tmpfs) and unsupported
 -- where a file system refuses it, then without figures; what a kernel doesn't tell is NULL.
 --
 -- one row a block; VACUUM FULL leaves none of them in shared buffers (with wal_level = minimal only if it need not log)
@@ -253,40 +253,8 @@ CREATE SCHEMA "Odd ""schema";
 CREATE TABLE "Odd ""schema"."A table" ();
 SELECT relid, schemaname, relname FROM io_probe_random_full('"Odd ""schema"."A table"', '{os}');
 
--- series: seconds are numbered from 1 in each path
-CREATE TEMP TABLE series AS
-  SELECT 'slow' AS run, * FROM io_probe_random_series_full('fetched', '{os}', '1250 ms', options => '{"max_iops": 64}');
-INSERT INTO series SELECT 'both', * FROM io_probe_random_series_full('fetched', '{os,server}');
-INSERT INTO series SELECT 'queued', * FROM io_probe_random_series_full('fetched', '{direct}', depth => 4);
-SELECT run, path, min(second) AS first, max(second) = count(*) AS numbered, min(status) AS least, max(status) AS most
-  FROM series WHERE path <> 'direct' GROUP BY run, path ORDER BY run, path;
--- all that was fetched is in some second
-SELECT path, sum(blks) AS blks FROM series WHERE run = 'both' GROUP BY path ORDER BY path;
-SELECT sum(blks) BETWEEN 1 AND sum(elapsed_ms) * 0.064 + 2 AS blks, sum(elapsed_ms) > 1249 AS length,
-       min(elapsed_ms) FILTER (WHERE second = 1) >= 1000 AS first
-  FROM series WHERE run = 'slow';
-SELECT sum(blks) = 201 OR bool_or(status = 'unsupported') AS direct FROM series WHERE run = 'queued';
--- a rate is of what the second lasted, and latencies are in order
-SELECT run, second FROM series WHERE abs(iops * elapsed_ms / 1000 - blks) > 0.01 * blks
-  OR NOT (lat_us > 0 AND lat_us <= max_us) OR lat_us IS NULL AND path <> 'direct';
--- shares make 100 percent; so do those of the processors, all states but theirs left out
-SELECT run, second FROM series WHERE abs(shared_pct + os_pct + device_pct - 100) > 0.01
-  OR num_nulls(shared_pct, os_pct, device_pct) NOT IN (0, 3)
-  OR cpu_user_pct + cpu_system_pct + cpu_iowait_pct + cpu_idle_pct NOT BETWEEN 0 AND 100.1
-  OR least(cpu_user_pct, cpu_system_pct, cpu_iowait_pct, cpu_idle_pct) < 0;
--- the devices' figures are there or not, all together
-SELECT run, second FROM series WHERE num_nulls(r_s, rmib_s, rrqm_s, w_s, wmib_s) NOT IN (0, 5)
-  OR least(r_s, rmib_s, rrqm_s, w_s, wmib_s, rareq_kb, aqu_sz, r_await_ms, util_pct) < 0
-  OR abs(r_s * rareq_kb / 1024 / nullif(rmib_s, 0) - 1) > 0.01;
--- notes are in the last row; moments follow each other
-SELECT DISTINCT second = max(second) OVER () AS last, notes = '{}' AS no_notes,
-       'stopped at the end of its duration' = ANY (notes) AS why
-  FROM series WHERE run = 'slow' ORDER BY last DESC LIMIT 1;
-SELECT run, second FROM (SELECT *, lag(sampled_at, 1, '-infinity') OVER (PARTITION BY run, path ORDER BY second) AS earlier
-                         FROM series) AS series
-  WHERE sampled_at NOT BETWEEN earlier AND clock_timestamp();
--- without any second there is a row that says so; NULL stands for the default
-SELECT path, second, blks, status FROM io_probe_random_series_full('kind_empty', NULL, NULL, NULL, NULL, NULL, NULL);
+-- NULL stands for the default
+SELECT path, blks, status FROM io_probe_random_full('kind_empty', NULL, NULL, NULL, NULL, NULL, NULL);
 
 -- all calls of a statement share pg_io_probe.max_duration: in the end nothing is fetched any more
 SET pg_io_probe.max_duration = '150ms';
@@ -300,11 +268,10 @@ RESET pg_io_probe.max_duration;
 -- the paths of a call share its duration
 SELECT path, status, blks BETWEEN 1 AND 0.2 * 50 + 2 AS half
   FROM io_probe_random_full('fetched', '{server,os}', '400 ms', options => '{"max_iops": 50}');
-SELECT path, second, status FROM io_probe_random_series_full('fetched', '{server,os}', '400 ms', options => '{"max_iops": 50}');
 
 SET client_min_messages = warning;
 DROP SCHEMA "Odd ""schema" CASCADE;
-DROP TABLE fetched, large, own, result, kind_empty, kind_unlogged, kind_toast, kind_temp, sparse, holes, series CASCADE;
+DROP TABLE fetched, large, own, result, kind_empty, kind_unlogged, kind_toast, kind_temp, sparse, holes CASCADE;
 DROP SEQUENCE kind_sequence;
 -- of the session's own buffers, too, the server pins only so many (PostgreSQL 15 and 16 pin none ahead)
 \c -

@@ -97,6 +97,14 @@ SET pg_io_probe.max_depth = 1;
 SELECT DISTINCT status, doubt, notes FROM io_probe_readahead_full('ahead', '{64}', '10 ms');
 RESET pg_io_probe.max_depth;
 
+-- a window below what a scan reads at a time does nothing for it; io_max_combine_limit (from 18 on) caps that
+BEGIN;
+SELECT count(set_config('io_combine_limit', '256kB', true)) AS combines FROM pg_settings WHERE name = 'io_combine_limit' \gset
+SELECT bool_and(substring(notes::text FROM 'reads (\d+) kB at a time') IS NOT DISTINCT FROM CASE :combines WHEN 1 THEN
+                  CASE WHEN current_setting('io_max_combine_limit', true) IS NULL THEN '256' ELSE '128' END END) IS NOT FALSE AS capped
+  FROM io_probe_readahead_full('ahead', '{64}', '10 ms') WHERE window_kb = 64 AND status <> 'unsupported';
+COMMIT;
+
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
 SELECT mode, status = 'ok' OR :set_kb IS NULL AS status, doubt = 'short' OR :set_kb IS NULL AS doubt, turns, blks, num_nonnulls(block_us, mib_s, best) AS figures

@@ -17,7 +17,6 @@ CREATE TEMP TABLE own_advice AS SELECT id, repeat('x', 1000) FROM generate_serie
 CHECKPOINT;
 SELECT spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
   WHERE datname = current_database() \gset
-SELECT current_setting('io_combine_limit', true) IS NOT NULL AS combines \gset
 LOAD 'pg_io_probe';
 SET pg_io_probe.scratch_reserve = 0;
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
@@ -26,16 +25,15 @@ SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- a row for each setting, in their order: of each tablespace with tables, of the disks below, of the cluster
 CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_recommend_full(duration => '20 ms') WITH ORDINALITY;
 SELECT scope, CASE scope WHEN 'tablespace' THEN replace(name, :'own_tablespace', 'own') END AS name, setting, applies
-  FROM result WHERE scope <> 'device' AND setting <> 'io_combine_limit' ORDER BY ordinality;
-SELECT count(*) FILTER (WHERE setting = 'io_combine_limit') = :'combines'::bool::int AS combines,
-       count(*) FILTER (WHERE scope = 'device') BETWEEN 1 AND 2 AS disks FROM result;
+  FROM result WHERE scope <> 'device' ORDER BY ordinality;
+SELECT count(*) BETWEEN 1 AND 2 AS disks FROM result WHERE scope = 'device';
 SELECT DISTINCT setting, applies FROM result WHERE scope = 'device';
 SELECT DISTINCT name FROM result WHERE scope = 'device' EXCEPT SELECT device FROM io_probe_device_full()
   EXCEPT SELECT top_device FROM io_probe_device_full() EXCEPT SELECT NULL;
 -- the value in force, and where it comes from
 SELECT r.setting, current = current_setting(r.setting) AS current, current_source = source AS source
   FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
-  WHERE scope = 'cluster' AND r.setting <> 'io_combine_limit' ORDER BY ordinality;
+  WHERE scope = 'cluster' ORDER BY ordinality;
 SELECT current, current_source FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
   WHERE (current, current_source) IS DISTINCT FROM (current_setting(r.setting), source) AND r.name IS DISTINCT FROM 'regress_io_probe_advice';
 SELECT current, read_ahead_kb FROM result AS r JOIN io_probe_device_full() AS d ON d.device = r.name AND d.object = 'tablespace'
@@ -51,7 +49,7 @@ RESET random_page_cost;
 SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold => true|not known|debug_io_direct' ELSE 'writes => true' END AS why
   FROM result WHERE setting IN ('read_ahead_kb', 'wal_sync_method') ORDER BY ordinality DESC LIMIT 2;
 -- the largest table that may be read, by what its files say
-SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace' OR setting = 'io_combine_limit' AND relid::text <> 'advised';
+SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace';
 SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
 -- settings as picked, each once, in their order
 SELECT setting, recommended FROM io_probe_recommend_full('advised', settings => '{wal_sync_method,seq_page_cost,wal_sync_method}');
@@ -64,12 +62,12 @@ SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settin
 
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
 INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 s',
-  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method}') WITH ORDINALITY;
-INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', unit => 'cpu', settings => '{read_ahead_kb,io_combine_limit}',
+  settings => '{read_ahead_kb,wal_sync_method}') WITH ORDINALITY;
+INSERT INTO result SELECT 'one', * FROM io_probe_recommend_full('advised', settings => '{read_ahead_kb}',
   duration => '600 ms', cold => true) WITH ORDINALITY;
 INSERT INTO result SELECT 'brief', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 ms',
-  settings => '{read_ahead_kb,io_combine_limit,wal_sync_method}') WITH ORDINALITY;
-INSERT INTO result SELECT 'slow', * FROM io_probe_recommend_full(cold => true, duration => '300 ms', settings => '{io_combine_limit}',
+  settings => '{read_ahead_kb,wal_sync_method}') WITH ORDINALITY;
+INSERT INTO result SELECT 'slow', * FROM io_probe_recommend_full(cold => true, duration => '300 ms', settings => '{read_ahead_kb}',
   options => '{"max_mib_s": 200, "precision": 0.5, "max_iops": null, "max_bytes": 100000000}') WITH ORDINALITY;
 -- advice is complete, or there is a reason; to keep takes no statement
 SELECT run, setting, why FROM result WHERE why IS NULL OR why = '' OR jsonb_typeof(evidence) <> 'object' OR scope IS NULL
@@ -84,16 +82,9 @@ SELECT run, setting, statement, undo, instead, hides FROM result WHERE (statemen
   OR (instead IS NOT NULL) <> (scope = 'tablespace' AND statement IS NOT NULL) OR undo !~ CASE scope
   WHEN 'cluster' THEN format('^ALTER SYSTEM (RESET %1$s|SET %1$s = ''[^;]+'')$', setting)
   WHEN 'tablespace' THEN '^ALTER TABLESPACE \S+ (RE)?SET \(' ELSE format('^blockdev --setra %s /dev/', current::int * 2) END;
--- windows and limits: what is recommended lies on the plateau, and was measured
+-- windows: what is recommended lies on the plateau
 SELECT run, recommended, low, high FROM result WHERE setting = 'read_ahead_kb'
   AND NOT recommended::int BETWEEN low::int AND high::int;
-SELECT run, recommended, low, high FROM result WHERE setting = 'io_combine_limit' AND (NOT
-  pg_size_bytes(recommended) BETWEEN pg_size_bytes(low) AND pg_size_bytes(high)
-  OR recommended IS NOT NULL AND NOT evidence->'limits' @> jsonb_build_array(jsonb_build_object('limit', recommended))
-  OR recommended IS NOT NULL AND (evidence->>'rounds')::int < 6);
-SELECT run, evidence->'limits' FROM result, LATERAL (SELECT current AS in_force) AS f WHERE setting = 'io_combine_limit' AND
-  EXISTS (SELECT FROM jsonb_to_recordset(evidence->'limits') AS l("limit" text, to_current float8, ci_low float8, ci_high float8)
-          WHERE NOT to_current BETWEEN ci_low AND ci_high OR "limit" = in_force AND (to_current, ci_low, ci_high) <> (1, 1, 1));
 -- methods of the WAL: all are compared, one is in force; a volatile cache without FUA changes nothing
 SELECT run, evidence->'methods' AS methods FROM result WHERE setting = 'wal_sync_method' AND evidence <> '{}' AND
   jsonb_path_query_array(evidence, '$.methods[*].method') <> '["open_datasync", "fdatasync", "fsync", "open_sync"]';
@@ -103,7 +94,7 @@ SELECT run, recommended, evidence FROM result WHERE setting = 'wal_sync_method' 
                       JOIN jsonb_to_recordset(evidence->'methods') AS n(method text, ci_low float8, ci_high float8)
                         ON m.method = recommended AND n.method = current AND n.ci_low > 1.09 * m.ci_high));
 -- without the time for it nothing is said, or little
-SELECT count(*) FROM result WHERE run = 'brief' AND setting IN ('read_ahead_kb', 'io_combine_limit') AND recommended IS NOT NULL;
+SELECT count(*) FROM result WHERE run = 'brief' AND setting = 'read_ahead_kb' AND recommended IS NOT NULL;
 
 -- nothing was changed
 SELECT name, b.setting, s.setting FROM settings_before AS b FULL JOIN pg_settings AS s USING (name)
@@ -122,7 +113,7 @@ BEGIN
     PERFORM io_probe_recommend_full(duration => '20 ms');
     -- what is cached is not even read: to read it cold, it would have to be evicted
     fetched := pg_stat_get_xact_blocks_fetched('advised'::regclass);
-    PERFORM io_probe_recommend_full(duration => '100 ms', settings => '{read_ahead_kb,io_combine_limit}');
+    PERFORM io_probe_recommend_full(duration => '100 ms', settings => '{read_ahead_kb}');
     ASSERT pg_stat_get_xact_blocks_fetched('advised'::regclass) = fetched, 'read';
     EXIT WHEN (SELECT os_cached_bytes FROM io_probe_cache('advised') WHERE fork = 'main') >= cached;
     ASSERT attempt < 3, 'evicted';
@@ -134,25 +125,25 @@ DECLARE
   before text;
 BEGIN
   before := (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter));
-  PERFORM io_probe_recommend_full(duration => '20 ms', settings => '{wal_sync_method,read_ahead_kb,io_combine_limit}');
+  PERFORM io_probe_recommend_full(duration => '20 ms', settings => '{wal_sync_method,read_ahead_kb}');
   ASSERT before IS NOT DISTINCT FROM
     (SELECT substring(convert_from(pg_read_binary_file('/proc/self/io', 0, 4096, true), 'UTF8') FROM counter)), 'written';
 EXCEPTION WHEN insufficient_privilege OR undefined_file THEN NULL; -- a container may hide it
 END $$;
 -- nor in the rest of the transaction
-SELECT coalesce(current_setting('io_combine_limit', true), 'none') AS limit_before \gset
+SHOW effective_io_concurrency \gset before_
 BEGIN;
-SELECT count(*) <= 1 AS combined FROM io_probe_recommend_full(cold => true, duration => '50 ms', settings => '{io_combine_limit}');
-SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
+SELECT count(*) FROM io_probe_recommend_full('advised', cold => true, duration => '50 ms', settings => '{effective_io_concurrency}');
+SELECT current_setting('effective_io_concurrency') = :'before_effective_io_concurrency' AS unchanged;
 COMMIT;
 -- not even by a call that is cancelled in the middle
 SET statement_timeout = '150ms';
 \set VERBOSITY sqlstate
 SELECT setting FROM io_probe_recommend_full(cold => true, writes => true, duration => '10 s',
-  settings => '{io_combine_limit,wal_sync_method}', options => '{"max_mib_s": 1}');
+  settings => '{effective_io_concurrency,wal_sync_method}', options => '{"max_mib_s": 1}');
 \set VERBOSITY default
 RESET statement_timeout;
-SELECT coalesce(current_setting('io_combine_limit', true), 'none') = :'limit_before' AS unchanged;
+SELECT current_setting('effective_io_concurrency') = :'before_effective_io_concurrency' AS unchanged;
 SELECT pid FROM io_probe_progress();
 
 -- what a statement may take is shared by all
@@ -173,7 +164,6 @@ GRANT SELECT (id) ON advised TO regress_io_probe_advised;
 SET ROLE regress_io_probe_advised;
 -- not what he may not read, nor evict, nor write
 SELECT DISTINCT relid, why FROM io_probe_recommend_full() WHERE scope = 'tablespace';
-SELECT relid, recommended FROM io_probe_recommend_full() WHERE setting = 'io_combine_limit' AND num_nonnulls(relid, recommended) > 0;
 SELECT setting FROM io_probe_recommend_full('advised');
 SELECT setting FROM io_probe_recommend_full(cold => true);
 SELECT setting FROM io_probe_recommend_full(writes => true);
@@ -193,11 +183,10 @@ REVOKE ALL ON PARAMETER pg_io_probe.scratch_reserve FROM regress_io_probe_advise
 DROP OWNED BY regress_io_probe_advised;
 DROP ROLE regress_io_probe_advised;
 
--- without a table there is a reason, and so there is where the server has no such setting
+-- without a table there is a reason
 BEGIN;
 DROP TABLE advised, few;
 SELECT setting, name = :'own_tablespace' AS own, recommended, relid, doubt, why FROM io_probe_recommend_full(settings => '{random_page_cost,correlation}');
-SELECT count(*), bool_and(recommended IS NULL AND why <> '') AS why FROM io_probe_recommend_full(settings => '{io_combine_limit}');
 ROLLBACK;
 RESET pg_io_probe.scratch_reserve;
 DROP TABLE advised, few, unlogged_advice, own_advice, settings_before, result;

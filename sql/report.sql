@@ -32,7 +32,7 @@ SELECT section, item, statement FROM line WHERE section <> 'advice' AND statemen
 SELECT run FROM line GROUP BY run HAVING count(*) FILTER (WHERE item = 'reload') <> max((coalesce(statement, '') ~ '^ALTER SYSTEM')::int);
 -- a verdict points at advice that is given, or at what would give some
 SELECT run, finding FROM line AS l WHERE section = 'verdict' AND (run = 'all' AND finding ~ 'cold => true adds' OR finding ~ 'look at the advice'
-  AND NOT EXISTS (SELECT FROM line AS a WHERE a.run = l.run AND a.statement IS NOT NULL AND a.item ~ '^(read_ahead_kb|io_combine_limit)'));
+  AND NOT EXISTS (SELECT FROM line AS a WHERE a.run = l.run AND a.statement IS NOT NULL AND a.item ~ '^read_ahead_kb'));
 -- lines stand in the order of their sections
 SELECT run FROM (SELECT run, section, ordinality, lag(section) OVER w AS before, count(*) FILTER (WHERE ordinality > 0) OVER w
                    FROM line WINDOW w AS (PARTITION BY run ORDER BY ordinality)) AS l

@@ -37,7 +37,6 @@ INSERT INTO call VALUES
   ('io_probe_progress', ''),
   ('io_probe_prune', '''1 year'''),
   ('io_probe_random', '''public.toasted'', cold => true'),
-  ('io_probe_random_series', '''public.toasted'', cold => true'),
   ('io_probe_readahead', '''public.toasted'', ''{64}'', ''10 ms'''),
   ('io_probe_recommend', '''public.toasted'', duration => ''2 ms'', cold => true, writes => true'),
   ('io_probe_record', '''seqscan'', ''public.toasted'', ''{"cold": true}'', ''a'''),

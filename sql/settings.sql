@@ -65,7 +65,7 @@ SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100 ms', options => '{"
 SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('sized', '{os}', '100 ms', options => '{"max_mib_s": 11}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('sized', '{os}', '101 ms'); \echo :SQLSTATE
-SELECT path FROM io_probe_random_series_full('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
+SELECT path FROM io_probe_random_full('sized', '{os}', '100 ms', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('sized', '{os}', '100 ms', options => '{"max_iops": 101}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('sized', '{1}', '101 ms'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('sized', '{1}', options => '{"max_bytes": 1048577}'); \echo :SQLSTATE

@@ -52,7 +52,6 @@ OTHERS = [
     other("random", paths=["os"], depth=32, duration=LONG, options=SLOW),
     other("random", table="sparse", paths=["direct"], duration=LONG),
     other("random", table="sparse", paths=["os"], depth=32, duration=LONG),
-    other("random_series", paths=["direct"], duration=LONG, options=SLOW),
     other("depth", "io_uring", depths=[1, 32], duration="40 s"),
     other("depth", "threads", depths=[2, 32], duration="40 s"),
     other("ping", count=60, every="1 s"),
@@ -74,7 +73,7 @@ OTHERS = [
     other("recommend", settings=["random_page_cost"], cold=True, duration="20 s"),
     other("report", cold=True, duration="20 s"),
     other("recommend", cold=True, writes=True, duration="15 s", settings=["wal_sync_method"]),
-    other("recommend", cold=True, duration="15 s", settings=["read_ahead_kb", "io_combine_limit"], options=SLOW),
+    other("recommend", cold=True, duration="15 s", settings=["read_ahead_kb"], options=SLOW),
 ]
 
 

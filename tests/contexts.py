@@ -55,8 +55,6 @@ CALLS = {
     "io_probe_prune(interval)": "io_probe_prune('1 year')",
     "io_probe_random_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
         "io_probe_random_full('public.probed', depth => 2)",
-    "io_probe_random_series_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
-        "io_probe_random_series_full('public.probed')",
     "io_probe_readahead_full(regclass,integer[],interval,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
     "io_probe_recommend_full(regclass,text[],interval,boolean,boolean,text,jsonb)":
         "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
@@ -332,7 +330,7 @@ class Contexts(unittest.TestCase):
 
     def test_an_index_that_is_being_built(self):
         """Probes refuse an index until it is built. It is written past shared buffers: a page of zeros would stay in them."""
-        probes = ["seqscan", "random", "random_series", "depth", "ping", "page_cost", "readahead",
+        probes = ["seqscan", "random", "depth", "ping", "page_cost", "readahead",
                   "recommend"]
         with SERVER.session() as builder, SERVER.session(user="caller") as session:
             self.control.run("SELECT pg_advisory_lock(1); CREATE FUNCTION waits(n int) RETURNS int "
@@ -400,7 +398,7 @@ class Contexts(unittest.TestCase):
         for call in ["io_probe_ping_full('probed', count => 40, every => '100 ms')", "io_probe_iostat_full('1 s', count => 4)",
                      "io_probe_iostat_query_full('SELECT pg_sleep(4)')",
                      "io_probe_sync_full(duration => '4 s')",
-                     "io_probe_random_series_full('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
+                     "io_probe_random_full('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
             for end in ["kill", *(["transaction_timeout"] if VERSION >= 17 else [])]:
                 with self.subTest(call, end=end), SERVER.session(user="caller") as session:
                     if end != "kill":

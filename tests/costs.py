@@ -21,7 +21,6 @@ from storage import LoopDevice, create_tablespace, fincore, run
 MIB = 1 << 20
 ROWS = 80000
 OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
-COMBINING = ["io_combine_limit"] if VERSION >= 17 else []
 PATIENCE = 30
 # Durations in seconds. With one concurrency, one of these is long enough to have the planner asked: on a busy machine a longer one.
 SOON = [2, 4, 8, 16]
@@ -33,7 +32,7 @@ TRAP = """CREATE ROLE trapper; CREATE SCHEMA trap AUTHORIZATION trapper; ALTER T
     CREATE DOMAIN trap.checked AS int CHECK (VALUE + trap.springs() > 0); RESET ROLE"""
 UNTRAP = "ALTER TABLE probed OWNER TO CURRENT_USER; DROP SCHEMA trap CASCADE; DROP OWNED BY trapper; DROP ROLE trapper"
 STATE = """SELECT array_agg(name || '=' || setting || source ORDER BY name) FROM pg_settings
-    WHERE name ~ '^(enable_|.*_page_cost$|.*_io_concurrency$|search_path|jit|max_parallel|io_combine_limit|debug_io)'"""
+    WHERE name ~ '^(enable_|.*_page_cost$|.*_io_concurrency$|search_path|jit|max_parallel|debug_io)'"""
 setUpModule = needs_root
 
 
@@ -109,7 +108,6 @@ class Storage(unittest.TestCase):
         """Rows that were read from the device tell of the others in `doubt`, and so does advice that rests on them."""
         disk = self.on_loop_device()
         measured = {"random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency", "read_ahead_kb"}
-        measured |= set(COMBINING)
 
         def doubted(session):
             arguments = {"duration": "1 s", "cold": True}
@@ -163,19 +161,6 @@ class Storage(unittest.TestCase):
                     self.assertLess(left, os.path.getsize(path) / 2)
                     for row in rows:
                         self.assertLessEqual(row["os_pct"] or 0, 1, row)
-            if VERSION < 17:
-                return
-            # The server's scans under several io_combine_limit, too, which settle before they drop.
-            self.control.run("SELECT * FROM io_probe_evict('probed')")
-            for duration in ["3 s", "20 s"]:
-                row = session.row(rows_of("recommend", "probed", settings=["io_combine_limit"], duration=duration))
-                left = fincore(path)
-                say(f"{row['evidence']['rounds']} rounds, {left / MIB:.1f} MiB left in the cache")
-                if row["evidence"]["rounds"] > 5:
-                    break
-            self.assertGreater(row["evidence"]["rounds"], 5, row)
-            # A scan under one limit reads 16 MiB.
-            self.assertLess(left, 8 * MIB)
 
     def test_cached_is_left_alone(self):
         """Without `cold`, nothing of a cached table is read from the device."""
@@ -227,13 +212,13 @@ class Storage(unittest.TestCase):
         before = disk.counters()["reads"]
         wait_for(lambda: disk.counters()["reads"] > before + 1000, "the load")
         arguments = {"cold": True, "duration": "300 ms",
-                     "settings": ["random_page_cost", "seq_page_cost", "read_ahead_kb", *COMBINING]}
+                     "settings": ["random_page_cost", "seq_page_cost", "read_ahead_kb"]}
         name = os.path.basename(disk.device)
         busy = rf'device "{name}" is \d+(\.\d+)? % busy'
         with Session() as session:
             session.run("SET pg_io_probe.max_busy_pct = 20")
             rows = session.rows(rows_of("recommend", **arguments))
-            rows = [row for row in rows if row["name"] in ["elsewhere", name, None]]
+            rows = [row for row in rows if row["name"] in ["elsewhere", name]]
             self.assertLessEqual({"random_page_cost", "seq_page_cost", "read_ahead_kb"}, {row["setting"] for row in rows})
             for row in rows:
                 self.assertEqual((row["recommended"], row["statement"], row["relid"]), (None, None, "probed"), row)
@@ -263,7 +248,7 @@ class Storage(unittest.TestCase):
             probed_table(session, rows=12000, name="nearby")
             session.run("SET pg_io_probe.max_busy_pct = 100; SET pg_io_probe.scratch_reserve = 0")
             arguments = {"cold": True, "writes": True, "duration": "2 s",
-                         "settings": ["random_page_cost", "wal_sync_method", *COMBINING]}
+                         "settings": ["random_page_cost", "wal_sync_method"]}
             rows = session.rows(rows_of("recommend", **arguments))
             (nearby,) = [row for row in rows if row["name"] == "pg_default"]
             rows.remove(nearby)
@@ -489,27 +474,6 @@ class Manners(unittest.TestCase):
                     self.assertEqual({row["status"] for row in rows if row["tier"] == "device"}, {"partial"})
                     self.assertIn("another session waits for a lock", str(rows))
 
-    def test_buffers_of_others(self):
-        """Trying out io_combine_limit takes as many buffers from others as one scan under each limit, not as all its scans."""
-        if VERSION < 17:
-            self.skipTest("no io_combine_limit")
-        if not (create_extension(self.control, "pg_buffercache") and create_extension(self.control, "pg_prewarm")):
-            self.skipTest("no pg_buffercache or no pg_prewarm")
-        buffers = self.control.value("SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers'")
-        dense_table(self.control, "others", buffers)
-        self.addCleanup(self.control.run, "DROP TABLE others")
-        self.control.run("SELECT pg_prewarm('others')")
-        held = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('others')"
-        before = self.control.value(held)
-        self.assertGreater(before, buffers * 0.9)
-        with Session() as session:
-            row = session.row(rows_of("recommend", "probed", settings=["io_combine_limit"], duration="2 s", cold=True))
-        pushed_out = before - self.control.value(held)
-        say(f"{pushed_out} of {before} buffers of others in {row['evidence']['rounds']} rounds")
-        self.assertGreater(row["evidence"]["rounds"], 5)
-        # A ring is an eighth of shared buffers at most.
-        self.assertLess(pushed_out, len(row["evidence"]["limits"]) * buffers / 8)
-
     def test_a_table_that_is_locked_while_the_planner_is_asked(self):
         """A table other than the measured one is left out while another session has it locked. The probe does not wait."""
         self.control.run("CREATE TABLE larger AS SELECT * FROM probed UNION ALL SELECT * FROM probed")
@@ -531,55 +495,6 @@ class Manners(unittest.TestCase):
             self.assertEqual([row["relid"] for row in rows if row["relid"]], ["larger"])
             other.run("ROLLBACK")
         self.control.run("DROP TABLE larger")
-
-
-class Statements(unittest.TestCase):
-    """What sets a value of the whole server, and what takes it back, are commands that run as they are. A server of its own."""
-
-    @unittest.skipIf(VERSION < 17, "no io_combine_limit")
-    def test_statements_of_the_cluster(self):
-        server = Server("advised")
-        self.addCleanup(server.remove)
-        # Single blocks, one after the other past the OS cache, are slow.
-        server.configure({"debug_io_direct": "data", "shared_buffers": "16MB", "effective_io_concurrency": 1})
-        server.configure({"io_max_combine_limit": "64kB", "io_method": "sync"} if VERSION >= 18 else {})
-        server.start()
-        with server.session() as session:
-            session.run("CREATE EXTENSION pg_io_probe; CREATE ROLE advised")
-            probed_table(session, rows=10000)
-            # The session has a third value, and one more is in force.
-            session.run("ALTER SYSTEM SET io_combine_limit = '24kB'; SET io_combine_limit = '8kB'")
-            auto = "SELECT pg_read_file('postgresql.auto.conf')"
-            before = session.value(auto)
-            row = self.sure_of_a_limit(session)
-            self.assertRegex(row["statement"], r"^ALTER SYSTEM SET io_combine_limit = '\d+kB'$")
-            self.assertEqual((row["undo"], row["applies"]), ("ALTER SYSTEM SET io_combine_limit = '24kB'", "reload"))
-            session.run(f"SELECT {literal(row['statement'])} \\gexec\n")
-            self.assertIn(row["recommended"], session.value(auto))
-            session.run(f"SELECT {literal(row['undo'])} \\gexec\n")
-            self.assertEqual(session.value(auto), before)
-            session.run("""GRANT EXECUTE ON FUNCTION io_probe_recommend, io_probe_recommend_full, io_probe_evict TO advised;
-                GRANT SELECT ON probed TO advised; SET ROLE advised""")
-            row = self.sure_of_a_limit(session)
-            self.assertEqual(row["undo"], "ALTER SYSTEM RESET io_combine_limit")
-            self.assertIn("only a superuser is told", row["hides"])
-        # What a scan reads at a time is capped as well.
-        server.stop()
-        server.configure({"debug_io_direct": ""})
-        server.start()
-        with server.session() as session:
-            session.run("SET io_combine_limit = '128kB'")
-            rows = session.rows(rows_of("readahead", "probed", windows_kb=[32], duration="1 s"))
-            self.assertIn(f"reads {64 if VERSION >= 18 else 128} kB at a time", str(rows))
-
-    def sure_of_a_limit(self, session):
-        """The row of io_combine_limit, for as long as it takes to be sure that another one is better."""
-        for duration in ["4 s", "20 s", "50 s"]:
-            row = session.row(rows_of("recommend", settings=COMBINING, cold=True, duration=duration))
-            say(f"{row['statement']}: {row['why']}")
-            if row["statement"]:
-                return row
-        self.fail(row)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,6 @@ class Ddl(unittest.TestCase):
             (slowly_at_random("server", depth=16), "TRUNCATE probed"),
             (slowly_at_random("os"), "VACUUM FULL probed"),
             (slowly_at_random("direct,server,os"), "LOCK TABLE probed"),
-            (rows_of("random_series", "probed", duration=LONG, options={"max_iops": 10}), "LOCK TABLE probed"),
             (rows_of("depth", "probed", depths=[1, 8], duration="30 s", options=ALL), "ALTER TABLE probed ADD remark text"),
             (ping(), "LOCK TABLE probed"),
             *[(query, "ALTER TABLE probed ALTER id TYPE bigint") for query in self.readahead()],
@@ -195,8 +194,7 @@ class Ddl(unittest.TestCase):
             self.addCleanup(self.control.run, "DROP TABLESPACE second")
             self.control.run("CREATE TABLE small (id int) TABLESPACE second")
             self.addCleanup(self.control.run, "DROP TABLE small")
-            combining = ["io_combine_limit"] if VERSION >= 17 else []
-            rows = prober.rows(rows_of("recommend", settings=["seq_page_cost", *combining], duration="20 ms"))
+            rows = prober.rows(rows_of("recommend", settings=["seq_page_cost"], duration="20 ms"))
             self.assertEqual({(row["relid"], row["recommended"]) for row in rows}, {(None, None)})
             for row in rows:
                 self.assertIn("8 MiB" if row["name"] == "second" else "strong locks", row["why"])

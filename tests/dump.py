@@ -36,7 +36,6 @@ class Dump(unittest.TestCase):
             self.record("seqscan", "here", "before the move", **SHORT),
             self.record("seqscan", gone, "Überzug '\"\\ {}\n\t☃", **SHORT),
             self.record("random", gone, **SHORT, seed=7),
-            self.record("random_series", "here", **SHORT),
             self.record("ping", "here", count=3, every="0"),
             self.record("sync", sections="{one_write}", **SHORT),
         ]

@@ -56,7 +56,6 @@ class Storage(unittest.TestCase):
                 self.assert_read_fails(rows_of("depth", "probed", depths=[1, 8], duration="1 min"), "direct", path)
             for query in [rows_of("page_cost", "probed", duration="10 s"),
                           rows_of("recommend", "probed", settings=["random_page_cost"], cold=True, duration="10 s"),
-                          rows_of("random_series", "probed", paths=["server"]),
                           rows_of("iostat_query", query="SELECT count(*) FROM probed", every="100 ms")]:
                 with self.subTest(query):
                     self.session.run("SELECT * FROM io_probe_evict('probed')")
@@ -191,7 +190,7 @@ class Storage(unittest.TestCase):
         # Nor do these blocks become the device's when something ends the run.
         stopped = {"options": {"max_p99": "1us"}}
         for row in [*self.session.rows(rows_of("ping", "probed", every="0", count=1000, **stopped)),
-                    *self.session.rows(rows_of("random_series", "probed", paths=["direct"], **stopped)),
+                    *self.session.rows(rows_of("random", "probed", paths=["direct"], **stopped)),
                     *self.session.rows(rows_of("depth", "probed", depths=[1], **stopped))]:
             self.assertIn(row["status"], ["void", "unsupported"])
             self.assertEqual((row["lat_us"], row.get("iops")), (None, None))

@@ -51,7 +51,7 @@ GOOD_TEXTS = {
     "unit": ["cpu", "seq_page"],
     "settings": [
         "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
-        "read_ahead_kb", "scheduler", "io_combine_limit",
+        "read_ahead_kb", "scheduler",
     ],
     "device": ["vda", "sda", "loop0", "dm-0", "nvme0n1", "../vda", "."],
     "label": ["before", "after", "fuzz"],

@@ -46,7 +46,6 @@ LIGHT = {
     "random, server": call("random", "probed", paths=["server"], **FEW),
     "random, os": call("random", "probed", paths=["os"], **FEW),
     "random, one by one": call("random", "probed", **{**FEW, "depth": 1}),
-    "random_series": call("random_series", "probed", **FEW),
     "depth": call("depth", "probed", depths=[1, 2], duration="10 ms", options={"max_bytes": 64 * BLOCK}),
     "page_cost": call("page_cost", "probed", cold=True, densities=[1], concurrencies=[1, 16], duration="5 ms"),
     "recommend": call("recommend", "probed", settings=["random_page_cost"], cold=True, duration="5 ms"),

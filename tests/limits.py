@@ -56,7 +56,6 @@ class Limits(unittest.TestCase):
                 for path in PATHS
                 for depth in [1, 16]
             },
-            "random_series": rows_of("random_series", "probed", duration=longest or "600 ms", **options),
             "depth": rows_of("depth", "probed", depths=[1, 4], duration=longest or "200 ms", **options),
             "depth, short rounds": rows_of("depth", "probed", depths=[64], duration="10 ms", **options),
             "ping": rows_of("ping", "probed", count=50, every="0", **options),

@@ -67,7 +67,6 @@ def probes(session, spcname="pg_default"):
         Probe("random, server", "random", {"paths": ["server"], "duration": BRIEF}),
         Probe("random, server at 16", "random", {"paths": ["server"], "depth": 16, "duration": BRIEF}),
         Probe("random, cold", "random", {"cold": True, "duration": BRIEF}),
-        Probe("random_series", "random_series", {"depth": 4, "duration": BRIEF}),
         Probe("ping, read", "ping", {"count": 20, "every": "1 ms"}),
         Probe("ping, write", "ping", {"count": 20, "every": "1 ms", "mode": "write"}),
         Probe("ping, both, os", "ping", {"count": 20, "every": "1 ms", "mode": "pingpong", "path": "os"}),
@@ -147,7 +146,6 @@ class Outcomes:
 PHASES = {
     "seqscan, cold": ["direct, beginning", "direct", "server, beginning", "server", "os, beginning", "os"],
     "random, cold": ["direct, beginning", "direct", "server, beginning", "server", "os, beginning", "os"],
-    "random_series": ["direct", "server", "os"],
     "ping, write": ["direct, beginning", "direct, with a scratch file"],
     "ping, both, os": ["os, beginning", "os, with a scratch file"],
     "sync, wal": [f"{section}, with a scratch file" for section in

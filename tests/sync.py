@@ -10,6 +10,7 @@ import dataclasses
 import glob
 import itertools
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -19,8 +20,9 @@ import zlib
 
 from ddl import Standby
 from lib import PGDATA, SYNC_SECTIONS, TEST_TMP, VERSION, Failure, Process, Session, as_server, chance, connection
-from lib import dense_table, main, needs_root, progress, read, repeated, rows_of, say, server_with, wait_for
-from lib import wait_for_probe, wait_until_gone
+from lib import dense_table, main, needs_root, progress, read, repeated, rows_of, say, server_ids, server_with
+from lib import wait_for, wait_for_probe, wait_until_gone
+from servers import Server
 from storage import LoopDevice, create_tablespace, filled_but_for
 
 KIB = 1024
@@ -1083,6 +1085,55 @@ class Copies(Sync):
         standby.catch_up()
         self.assertEqual(standby.control.value("SELECT count(*) FROM at_the_source"), 512)
         self.assertIsNone(standby.control.value("SELECT to_regclass('astray')"))
+
+
+# --- advice ---------------------------------------------------------------------------------------------------------
+
+
+@needs_strace
+class Advice(unittest.TestCase):
+    """What sets wal_sync_method, and what takes it back, are commands that run as they are."""
+
+    def test_statement_and_undo(self):
+        disk = LoopDevice(256 * MIB)
+        self.addCleanup(disk.remove)
+        # Of a device with a volatile cache nothing is advised.
+        cache = pathlib.Path(disk.limit("write_cache"))
+        self.addCleanup(cache.write_text, cache.read_text())
+        cache.write_text("write through")
+        os.chown(disk.mount_point, *server_ids())
+        server = Server("advised", f"--waldir={disk.mount_point}/wal")
+        self.addCleanup(server.remove)
+        server.configure({"wal_sync_method": "fdatasync"})
+        server.start()
+        with server.session() as session:
+            session.run("""CREATE EXTENSION pg_io_probe; CREATE ROLE advised; ALTER SYSTEM SET wal_sync_method = 'fsync';
+                GRANT EXECUTE ON FUNCTION io_probe_recommend_full, io_probe_recommend, io_probe_sync TO advised;
+                ALTER ROLE advised SET pg_io_probe.scratch_reserve = 0; SET pg_io_probe.scratch_reserve = 0""")
+            session.run("SELECT pg_reload_conf()")
+            wait_for(lambda: session.value("SELECT current_setting('wal_sync_method')") == "fsync", "the reload")
+            auto = "SELECT pg_read_file('postgresql.auto.conf')"
+            before = session.value(auto)
+            row = self.advice(session)
+            self.assertEqual((row["current"], row["current_source"], row["applies"]), ("fsync", "configuration file", "reload"))
+            self.assertIn(row["recommended"], METHODS)
+            self.assertEqual(row["statement"], f"ALTER SYSTEM SET wal_sync_method = {row['recommended']}")
+            self.assertEqual(row["undo"], "ALTER SYSTEM SET wal_sync_method = 'fsync'")
+            session.run(row["statement"])
+            self.assertIn(f"wal_sync_method = '{row['recommended']}'", session.value(auto))
+            session.run(row["undo"])
+            self.assertEqual(session.value(auto), before)
+            session.run("SET ROLE advised")
+            row = self.advice(session)
+            self.assertEqual(row["undo"], "ALTER SYSTEM RESET wal_sync_method")
+            self.assertIn("only a superuser is told", row["hides"])
+
+    def advice(self, session):
+        """The row, where each fsync takes 20 ms longer than it does."""
+        with Trace(session.pid, "-e", "inject=fsync:delay_exit=20000", calls="fsync"):
+            row = session.row(rows_of("recommend", settings=["wal_sync_method"], writes=True, duration="4 s"))
+        say(row["why"])
+        return row
 
 
 # --- group commit --------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ FROM io_probe_sync_full(depth => 8, duration => '5 s') WHERE write_kb = 8;"
 
 show 'What should be set otherwise? (It may evict what it reads, and write scratch files, but it changes no setting.)' \
     "SELECT setting, current, recommended, low, high, applies, why
-FROM io_probe_recommend_full(settings => '{read_ahead_kb,io_combine_limit,wal_sync_method}', duration => '16 s',
+FROM io_probe_recommend_full(settings => '{read_ahead_kb,wal_sync_method}', duration => '16 s',
                              cold => true, writes => true);"
 
 sql -c "SELECT FROM io_probe_evict('tbl_cost_align')" >/dev/null

@@ -54,7 +54,7 @@ thread() {
     else
         RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread run thread \
             cargo test -q -Zbuild-std -p io_probe_core --lib --target "$target" --no-fail-fast -- \
-            workers:: engine:: ping:: random:: readahead:: scan:: sync:: contest:: page_times::
+            workers:: engine:: ping:: random:: readahead:: scan:: sync:: page_times::
     fi
 }
 

@@ -7,7 +7,7 @@
 //!
 //! - [`advise`]: what follows from measured times for the server's settings, and whether two runs differ.
 //! - [`plan`]: the tree of an EXPLAIN, and which node read which block.
-//! - [`measure`]: scans, random fetches, pings, page times, readahead windows, syncs, contests of settings;
+//! - [`measure`]: scans, random fetches, pings, page times, readahead windows, syncs;
 //!   and the tiers that served them.
 //! - [`files`]: a relation's files, their holes, what the OS cache has of them, scratch files.
 //! - [`engine`]: issues reads, several at a time.

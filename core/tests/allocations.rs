@@ -64,7 +64,6 @@ fn a_random_run_allocates_nothing_once_it_runs() {
             &limits,
             &mut Budget::unlimited(&Monotonic, &mut || None),
             &mut progress,
-            None,
         )
         .expect("a run");
         assert_eq!(run.fetches, BLOCKS);

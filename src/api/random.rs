@@ -1,9 +1,7 @@
-//! `io_probe_random`: random fetches of single blocks, one row per path. `io_probe_random_series`: the same
-//! run second by second.
+//! `io_probe_random`: random fetches of single blocks, one row per path.
 
 mod findings;
 mod row;
-mod series;
 
 use std::cell::RefCell;
 
@@ -11,7 +9,7 @@ use io_probe_core::files::Part;
 use io_probe_core::files::holes::WithoutData;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued, SecondSeries};
+use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
@@ -49,45 +47,17 @@ fn io_probe_random(
 ) -> Rows {
     Rows::answer(|| {
         let arguments = RandomArguments::read(rel, paths, duration, cold, depth, seed, options)?;
-        let (call, relation) = arguments.begin(Probe::Random)?;
+        let (call, relation) = arguments.begin()?;
         let target = RandomTarget::new(&arguments, &call, &relation);
         let row = |(index, &path): (usize, &Path)| {
             let row = RandomRow::new(&target, path);
-            let found = call.attempt_path(|| target.measure(path, index, None), |found| found.run.stop)?;
+            let found = call.attempt_path(|| target.measure(path, index), |found| found.run.stop)?;
             Ok(row.of(&target, found))
         };
         arguments.paths.iter().enumerate().map(row).collect()
     })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the SQL signature")]
-#[pg_extern(sql = false)]
-fn io_probe_random_series(
-    rel: Option<pg_sys::Oid>,
-    paths: Option<Elements<Text>>,
-    duration: Option<Interval>,
-    cold: Option<bool>,
-    depth: Option<i32>,
-    seed: Option<i64>,
-    options: Option<JsonbText>,
-) -> Rows {
-    Rows::answer(|| {
-        let arguments = RandomArguments::read(rel, paths, duration, cold, depth, seed, options)?;
-        let (call, relation) = arguments.begin(Probe::RandomSeries)?;
-        let target = RandomTarget::new(&arguments, &call, &relation);
-        let mut rows = Vec::new();
-        for (index, &path) in arguments.paths.iter().enumerate() {
-            let began = server::moment();
-            let mut series = SecondSeries::new(relation.placement.leaves.clone(), relation.roots.clone());
-            let found =
-                call.attempt_path(|| target.measure(path, index, Some(&mut series)), |found| found.run.stop)?;
-            rows.extend(series::rows(&target, path, began, found, &series.into_seconds()));
-        }
-        Ok(rows)
-    })
-}
-
-/// The arguments of both functions.
 struct RandomArguments {
     rel: pg_sys::Oid,
     paths: Vec<Path>,
@@ -123,8 +93,8 @@ impl RandomArguments {
         })
     }
 
-    fn begin(&self, probe: Probe) -> Result<(Call, ProbedRelation)> {
-        Begin::of(probe).evicting(self.cold).waiting(self.waits).on_relation(self.rel, Fork::MAIN)
+    fn begin(&self) -> Result<(Call, ProbedRelation)> {
+        Begin::of(Probe::Random).evicting(self.cold).waiting(self.waits).on_relation(self.rel, Fork::MAIN)
     }
 }
 /// Where a path starts, and what it finds there.
@@ -180,7 +150,7 @@ impl<'a> RandomTarget<'a> {
         Self { arguments, call, relation, cached: RefCell::default() }
     }
 
-    fn measure(&self, path: Path, index: usize, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
+    fn measure(&self, path: Path, index: usize) -> Outcome<PathOutcome> {
         let blocks = self.relation.source.blocks();
         self.call.progress.path(path.name(), blocks);
         let emptied = if self.arguments.cold { self.evict()? } else { None };
@@ -188,12 +158,12 @@ impl<'a> RandomTarget<'a> {
         let share = blocks / self.arguments.paths.len() as u64;
         let place = StartAt { first: index as u64 * share, emptied };
         let found = match path {
-            Path::Direct => self.queued(path, Look::Never, place, series)?,
+            Path::Direct => self.queued(path, Look::Never, place)?,
             Path::Os => {
                 let look = Look::for_depth(self.arguments.depth as usize);
-                self.queued(path, look, place, series)?
+                self.queued(path, look, place)?
             }
-            Path::Server => self.server(place, series)?,
+            Path::Server => self.server(place)?,
         };
         let fetched = (place.first, found.run.fetches);
         let mut cached = self.cached.borrow_mut();
@@ -214,20 +184,14 @@ impl<'a> RandomTarget<'a> {
     }
 
     /// Measures a path that passes the server by, with an engine of our own.
-    fn queued(
-        &self,
-        path: Path,
-        look: Look,
-        place: StartAt,
-        series: Option<&mut SecondSeries>,
-    ) -> Outcome<PathOutcome> {
+    fn queued(&self, path: Path, look: Look, place: StartAt) -> Outcome<PathOutcome> {
         let depth = self.arguments.depth;
         let mut opened = ProbedRelation::engine(depth, self.relation.block_size())?;
         let engine = opened.engine.kind().to_string();
         let notes = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
-        let (began, run, cost) = self.run(&mut plan, &mut reader, Account::Own, series)?;
+        let (began, run, cost) = self.run(&mut plan, &mut reader, Account::Own)?;
         Ok(PathOutcome {
             path,
             began,
@@ -245,7 +209,7 @@ impl<'a> RandomTarget<'a> {
         })
     }
 
-    fn server(&self, place: StartAt, series: Option<&mut SecondSeries>) -> Outcome<PathOutcome> {
+    fn server(&self, place: StartAt) -> Outcome<PathOutcome> {
         let RandomArguments { depth: wanted, cold, .. } = *self.arguments;
         let mut notes = Vec::new();
         let mut depth = server_reader::Random::reads_ahead(&self.relation.relation, wanted).max(1);
@@ -263,7 +227,7 @@ impl<'a> RandomTarget<'a> {
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
         let mut reader = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
-        let (began, run, cost) = self.run(&mut plan, &mut reader, account, series)?;
+        let (began, run, cost) = self.run(&mut plan, &mut reader, account)?;
         notes.extend(account_notes(account, &cost));
         Ok(PathOutcome {
             path: Path::Server,
@@ -294,7 +258,6 @@ impl<'a> RandomTarget<'a> {
         plan: &mut Plan<'_>,
         reader: &mut FetchReader<'_>,
         account: Account,
-        series: Option<&mut SecondSeries>,
     ) -> Outcome<(pg_sys::TimestampTz, random::RandomRun, IoDelta)> {
         let relation = self.relation;
         if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
@@ -303,7 +266,7 @@ impl<'a> RandomTarget<'a> {
         let mut report = |done| self.call.progress.done(done);
         let began = server::moment();
         let (run, cost) = self.call.observed(relation, account, |budget| {
-            random::run(plan, reader, &self.arguments.limits, budget, &mut report, series)
+            random::run(plan, reader, &self.arguments.limits, budget, &mut report)
         })?;
         Ok((began, run, cost))
     }

@@ -1,6 +1,5 @@
 //! `io_probe_recommend`: what the settings should be by what was measured, with reasons. Nothing is changed.
 
-mod combine;
 mod page_costs;
 mod place;
 mod readahead;
@@ -28,7 +27,6 @@ use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
 
 /// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
@@ -70,7 +68,6 @@ fn io_probe_recommend(
             rows.extend(page_costs::rows(&recommend, place)?);
         }
         rows.extend(readahead::rows(&recommend, &places)?);
-        rows.extend(combine::row(&recommend, &places)?);
         rows.extend(wal::row(&recommend)?);
         Ok(rows)
     })
@@ -135,7 +132,6 @@ impl RecommendRequest {
         let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
         let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
-        let of_combining = wants(&[Setting::IoCombineLimit]) && server::combine_limit().is_some();
-        of_places + of_devices + u32::from(of_combining) + u32::from(of_syncs)
+        of_places + of_devices + u32::from(of_syncs)
     }
 }

@@ -44,7 +44,6 @@ macro_rules! probes {
 probes! {
     Seqscan = ("io_probe_seqscan", COLD, "", Recorded::Server);
     Random = ("io_probe_random", COLD, "", Recorded::Server);
-    RandomSeries = ("io_probe_random_series", COLD, "", Recorded::Server);
     Depth = ("io_probe_depth", "", "", Recorded::Server);
     Ping = ("io_probe_ping", "", "The modes that write need", Recorded::Server);
     Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace);

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 pub(super) use planning::{CostEstimate, cost_estimate, watch_relations};
 pub(super) use reading::{
     Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, read_block, read_blocks,
-    reads_ahead, ring, with_combine_limit,
+    reads_ahead, ring,
 };
 
 /// Where a relation's files are, by the server's own numbers.

@@ -48,7 +48,6 @@ fn call(files: &RelationFiles) {
             &limits,
             &mut Budget::unlimited(&Monotonic, &mut || None),
             &mut |_| (),
-            None,
         );
         assert_eq!(run.expect("a run").fetches, files.blocks());
     }

@@ -27,7 +27,6 @@ mod fetches;
 mod inspected;
 mod plan;
 mod queued;
-mod series;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -35,7 +34,6 @@ mod tests;
 pub use fetches::{FetchRecord, Fetches, InFlight, Served};
 pub use plan::{Fetch, Found, Located, Look, Plan};
 pub use queued::Queued;
-pub use series::{Second, SecondSeries};
 pub use sweep::{Engines, Step, Sweep, sweep};
 
 use crate::Result;
@@ -141,12 +139,11 @@ pub fn run(
     limits: &Limits,
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
-    series: Option<&mut SecondSeries>,
 ) -> Result<RandomRun> {
     plan.inspect_segments(&mut || budget.poll())?;
     let block_size = plan.source().block_size();
     let mut watch = Stopwatch::start(limits.precision, budget.part(limits), progress);
-    let record = FetchRecord::start(limits, block_size, watch.last(), series);
+    let record = FetchRecord::start(limits, block_size, watch.last());
     let mut fetches = Fetches { plan, record };
     while watch.stop().is_none() && !fetches.plan.is_over(watch.budget()) {
         fetches.plan.prepare(watch.budget())?;

@@ -18,7 +18,6 @@ pub(super) enum Setting {
     MaintenanceIoConcurrency,
     Correlation,
     ReadAheadKb,
-    IoCombineLimit,
     WalSyncMethod,
 }
 
@@ -43,7 +42,6 @@ named!(Setting, "setting", "settings", {
     MaintenanceIoConcurrency = "maintenance_io_concurrency",
     Correlation = "correlation",
     ReadAheadKb = "read_ahead_kb",
-    IoCombineLimit = "io_combine_limit",
     WalSyncMethod = "wal_sync_method",
 });
 

@@ -16,7 +16,9 @@ use super::runs::{
 use super::{Line, Promised, ReportSection, of};
 use crate::api::history::measure;
 use crate::api::recommend::ON_PRIMARY;
+use crate::api::row::Doubt;
 use crate::call::arguments::figure;
+use crate::call::named::NamedEnum;
 use crate::error::Result;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::server;
@@ -31,9 +33,6 @@ pub(super) const FROM_MEMORY: &str = "from memory";
 
 /// A scan by the server with less than this share of what the device gives is worth a look.
 const MUCH_LESS: f64 = 0.8;
-
-/// Code of the doubt in a rate that a limit held back.
-const PACED: &str = "paced";
 
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
@@ -146,7 +145,7 @@ impl Measurements {
                 ..Line::new(ReportSection::Depth, row.depth.to_string())
             };
             let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
-            found.push(match row.doubt.as_ref().is_some_and(|doubt| doubt.contains(PACED)) {
+            found.push(match row.doubt.as_ref().is_some_and(|doubt| doubt.contains(Doubt::Paced.name())) {
                 true => Line { promised, ..line }, // the rate of a limit says nothing of it
                 false => promise(line, promised, true),
             });
@@ -296,7 +295,7 @@ impl ReportDraft {
         let Some(share) = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct) else {
             return;
         };
-        let look = if share < MUCH_LESS { self.what_slows_scans(cold) } else { String::new() };
+        let look = if share < MUCH_LESS { self.what_slows_scans(cold) } else { "" };
         self.say(
             "scan",
             format!("A scan by PostgreSQL gets {:.0} % of what the device gives{look}.", share * 100.0),
@@ -304,17 +303,14 @@ impl ReportDraft {
     }
 
     /// Where to look for what slows a scan down.
-    fn what_slows_scans(&self, cold: bool) -> String {
-        let is_advised = |setting: &&str| {
-            let changes = |line: &Line| line.statement.is_some() && line.item.starts_with(*setting);
-            of(&self.lines, ReportSection::Advice).any(changes)
-        };
-        let advised: Vec<&str> =
-            ["read_ahead_kb", "io_combine_limit"].into_iter().filter(is_advised).collect();
-        match advised[..] {
-            [] if cold => ": the rest is the processor's".to_owned(),
-            [] => ": cold => true adds advice on readahead; the rest is the processor's".to_owned(),
-            _ => format!(": look at the advice on {}; the rest is the processor's", advised.join(" and ")),
+    fn what_slows_scans(&self, cold: bool) -> &'static str {
+        let changes = |line: &Line| line.statement.is_some() && line.item.starts_with("read_ahead_kb");
+        if of(&self.lines, ReportSection::Advice).any(changes) {
+            ": look at the advice on read_ahead_kb; the rest is the processor's"
+        } else if cold {
+            ": the rest is the processor's"
+        } else {
+            ": cold => true adds advice on readahead; the rest is the processor's"
         }
     }
 

@@ -21,7 +21,7 @@ const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
 
 /// The paths, sections, modes, settings or forks, by the number under which they report.
-const PATHS: [&str; 16] = [
+const PATHS: [&str; 15] = [
     "direct",
     "server",
     "os",
@@ -33,7 +33,6 @@ const PATHS: [&str; 16] = [
     "wal_segment",
     "kernel",
     "emulated",
-    "io_combine_limit",
     "main",
     "fsm",
     "vm",

@@ -210,21 +210,13 @@ pub(crate) fn shared_buffers() -> f64 {
     f64::from(unsafe { pg_sys::NBuffers })
 }
 
-/// The highest io_combine_limit, in blocks: io_max_combine_limit (from 18 on) caps it without a word.
-pub(crate) fn highest_combine_limit() -> u64 {
-    setting(c"io_max_combine_limit").and_then(|value| value.parse().ok()).unwrap_or(32)
-}
-
-/// The io_combine_limit in force, in blocks (from 17 on).
-pub(crate) fn combine_limit() -> Option<u64> {
-    let set: u64 = setting(c"io_combine_limit")?.parse().ok()?;
-    Some(set.min(highest_combine_limit()))
-}
-
 /// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17
 /// on).
 pub(crate) fn scan_read_kb() -> Option<u64> {
-    combine_limit().map(|blocks| blocks * u64::from(pg_sys::BLCKSZ) / 1024)
+    let blocks = |name| setting(name).and_then(|value| value.parse::<u64>().ok());
+    // The latter (from 18 on) caps the former without a word.
+    let most = blocks(c"io_max_combine_limit").unwrap_or(u64::MAX);
+    Some(blocks(c"io_combine_limit")?.min(most) * u64::from(pg_sys::BLCKSZ) / 1024)
 }
 
 /// How a sequential scan of this server reads.

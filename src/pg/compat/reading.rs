@@ -313,15 +313,3 @@ fn with_concurrency<T>(ahead: ReadAhead, f: impl FnOnce() -> T) -> T {
     let depth = depth.min(pg_sys::MAX_IO_CONCURRENCY);
     settings::with(&[(c"effective_io_concurrency", &depth.to_string())], f)
 }
-
-/// Calls `f` while `io_combine_limit` is `blocks`; just calls it where there is no such setting (before 17).
-/// A stream may look at it at any time.
-pub(in crate::pg) fn with_combine_limit<T>(blocks: u32, f: impl FnOnce() -> T) -> T {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    {
-        let _ = blocks;
-        f()
-    }
-    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
-    settings::with(&[(c"io_combine_limit", &blocks.to_string())], f)
-}

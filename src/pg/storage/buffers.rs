@@ -171,12 +171,6 @@ impl<'a> Resident<'a> {
         self.blocks.into_inner().unwrap_or_default()
     }
 
-    /// How many of these blocks are in buffers.
-    pub(crate) fn count_in(&self, blocks: Range<u64>) -> u64 {
-        let before = |block: u64| self.blocks().partition_point(|resident| u64::from(*resident) < block);
-        (before(blocks.end) - before(blocks.start)) as u64
-    }
-
     /// Holes in the file of a part, given as byte ranges, without the blocks that are in buffers: those have
     /// data.
     pub(crate) fn remove_from(&self, part: &Part, holes: Holes) -> Holes {

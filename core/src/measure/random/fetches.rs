@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::series::SecondSeries;
 use super::{Fetch, Found, Plan, RandomRun};
 use crate::run::budget::{Budget, Limits, RequestPacer};
 use crate::run::clock::{Clock, nanoseconds};
@@ -57,14 +56,13 @@ pub struct Fetches<'f, 'p> {
     /// Hands them out.
     pub plan: &'f mut Plan<'p>,
     /// Records each.
-    pub record: FetchRecord<'f>,
+    pub record: FetchRecord,
 }
 
 /// The record of a run, beside its stopwatch, of which a block is a fetch.
 #[derive(Default)]
-pub struct FetchRecord<'a> {
+pub struct FetchRecord {
     pacer: RequestPacer,
-    series: Option<&'a mut SecondSeries>,
     /// What is added up fetch by fetch.
     found: RandomRun,
     in_flight: usize,
@@ -73,21 +71,13 @@ pub struct FetchRecord<'a> {
     next_check: u64,
 }
 
-impl<'a> FetchRecord<'a> {
+impl FetchRecord {
     /// The record of a run that starts at `start`, and whose requests are of `block_size` bytes.
-    pub fn start(
-        limits: &Limits,
-        block_size: u32,
-        start: u64,
-        mut series: Option<&'a mut SecondSeries>,
-    ) -> Self {
-        if let Some(series) = &mut series {
-            series.start(start);
-        }
+    pub fn start(limits: &Limits, block_size: u32, start: u64) -> Self {
         let pacer = RequestPacer::new(limits, block_size.into(), start);
         let responses = pacer.is_evenly_spaced().then(Latencies::default);
         let found = RandomRun { responses, ..RandomRun::default() };
-        Self { pacer, series, found, next_check: start, ..Self::default() }
+        Self { pacer, found, next_check: start, ..Self::default() }
     }
 
     /// Starts timing again after preparations that took a while: no request is late because of them.
@@ -174,9 +164,6 @@ impl<'a> FetchRecord<'a> {
         watch.rate(rated && !is_first);
         watch.add(now, 1);
         self.count(request.fetch.found, served);
-        if let Some(series) = &mut self.series {
-            series.add(took, served);
-        }
         if now >= self.next_check {
             // While others' requests run ahead, their time runs, too.
             self.check(watch, now, request.started.is_some());
@@ -237,9 +224,6 @@ impl<'a> FetchRecord<'a> {
     fn check(&mut self, watch: &mut Stopwatch<'_>, now: u64, ours: bool) {
         watch.check(now);
         watch.report();
-        if let Some(series) = &mut self.series {
-            series.look(now);
-        }
         self.next_check = now + CHECK_EVERY_NS;
         if ours && self.in_flight == 0 {
             watch.begin();
@@ -254,10 +238,7 @@ impl<'a> FetchRecord<'a> {
     }
 
     /// The figures of the run.
-    pub(super) fn finish(mut self, watch: &Stopwatch<'_>) -> RandomRun {
-        if let Some(series) = &mut self.series {
-            series.finish(watch.now());
-        }
+    pub(super) fn finish(self, watch: &Stopwatch<'_>) -> RandomRun {
         let steady = watch.steady();
         let times = !watch.is_throttled();
         RandomRun {
@@ -282,7 +263,7 @@ impl<'a> FetchRecord<'a> {
             let (mut should_stop, mut progress) = (|| None, |_| ());
             let budget = Budget::unlimited(of, &mut should_stop);
             let mut watch = Stopwatch::start(None, budget, &mut progress);
-            let mut record = FetchRecord::start(&limits, 8192, watch.last(), None);
+            let mut record = FetchRecord::start(&limits, 8192, watch.last());
             let fetch = Fetch { block: 0, found: Found::Missing(8192) };
             (0..BATCHES)
                 .map(|_| {

@@ -117,7 +117,7 @@ impl Depths<'_, '_> {
             let whole = self.plan.is_untouched();
             let mut queued = Queued::new(self.engines.at(depth), depth);
             let mut report = |blocks| (self.progress)(self.fetched + blocks);
-            let one = run(self.plan, &mut queued, &self.limits, &mut turn, &mut report, None)?;
+            let one = run(self.plan, &mut queued, &self.limits, &mut turn, &mut report)?;
             self.fetched += one.fetches;
             // It came to the end of the relation. Where all of that is too small for a rate, another pass
             // won't help.

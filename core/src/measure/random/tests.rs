@@ -77,7 +77,7 @@ fn run(
     clock: &dyn Clock,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<RandomRun> {
-    super::run(plan, reader, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| (), None)
+    super::run(plan, reader, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| ())
 }
 
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
@@ -201,9 +201,8 @@ fn what_lasts_longer_than_the_statement_before_the_clock_runs_ends_the_run() {
         None
     };
     let mut budget = Budget::of_statement(Duration::from_millis(1), &clock, &mut should_stop);
-    let run =
-        super::run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &mut budget, &mut |_| (), None)
-            .expect("a run");
+    let run = super::run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &mut budget, &mut |_| ())
+        .expect("a run");
     drop(budget);
     assert_eq!((run.fetches, run.stop, asked), (0, Some(Stop::Statement), 1));
 }
@@ -227,11 +226,11 @@ fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
 }
 
 /// What `work` records on this clock.
-fn recorded(clock: &Manual, work: impl FnOnce(&mut FetchRecord<'_>, &mut Stopwatch<'_>)) -> RandomRun {
+fn recorded(clock: &Manual, work: impl FnOnce(&mut FetchRecord, &mut Stopwatch<'_>)) -> RandomRun {
     let (mut should_stop, mut progress) = (|| None, |_| ());
     let budget = Budget::unlimited(clock, &mut should_stop);
     let mut watch = Stopwatch::start(None, budget, &mut progress);
-    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last(), None);
+    let mut record = FetchRecord::start(&limits(), BLOCK as u32, watch.last());
     work(&mut record, &mut watch);
     record.finish(&watch)
 }

@@ -96,12 +96,6 @@ impl Pacer {
         self.due = self.due.max(began.saturating_add(self.rest_ns(busy_ns)));
     }
 
-    /// When all that was charged in sum has had its rest.
-    pub(crate) fn rested_in_sum(&self) -> u64 {
-        let (started, _, busy) = self.sum;
-        started.saturating_add(self.rest_ns(busy))
-    }
-
     /// The time `busy_ns` in flight with its rest, in nanoseconds.
     pub(crate) fn rest_ns(&self, busy_ns: u64) -> u64 {
         self.max_util.map_or(0, |util| with_rest(busy_ns, util))
@@ -204,7 +198,6 @@ mod tests {
             each.charge(0, 1 << 20, busy);
         }
         assert_eq!((sum.due() / MS, each.due() / MS), (402, 500));
-        assert_eq!(sum.rested_in_sum() / MS, 402);
     }
 
     #[test]

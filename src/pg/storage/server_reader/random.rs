@@ -147,9 +147,9 @@ fn number(fetch: Fetch) -> pg_sys::BlockNumber {
 }
 
 /// The blocks of a batch as they arrive, which is in order.
-struct Arriving<'t, 'r, 'w> {
+struct Arriving<'t, 'w> {
     way: &'t mut Random,
-    record: &'t mut FetchRecord<'r>,
+    record: &'t mut FetchRecord,
     watch: &'t mut Stopwatch<'w>,
     batch: Vec<Fetch>,
     handed_out: usize,
@@ -157,7 +157,7 @@ struct Arriving<'t, 'r, 'w> {
     end: usize,
 }
 
-impl Blocks for Arriving<'_, '_, '_> {
+impl Blocks for Arriving<'_, '_> {
     fn begin(&mut self) {
         self.watch.begin();
     }

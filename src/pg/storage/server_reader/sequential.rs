@@ -8,14 +8,12 @@ use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
 use super::{Pages, ServerReader, Skip};
-use crate::pg::compat::{self, Blocks, ReadAhead};
+use crate::pg::compat::{Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};
 
 /// Reads as a sequential scan of a large table goes.
 pub(crate) struct Sequential {
-    /// Blocks that the server may join into one read, where that is not what is set.
-    combine_limit: Option<u32>,
     skipped: u64,
 }
 
@@ -34,23 +32,8 @@ const BLOCKS_PER_LOOK: u64 = 16;
 impl<'a> ServerReader<'a, Sequential> {
     /// Reads from a fork. Pages that are in `skip` are passed over.
     pub(crate) fn sequential(relation: &'a Relation, fork: Fork, skip: Option<&Resident<'_>>) -> Self {
-        let way = Sequential { combine_limit: None, skipped: 0 };
+        let way = Sequential { skipped: 0 };
         Self::new(Pages::new(relation, fork, None), skip.map(Skip::of).unwrap_or_default(), way)
-    }
-
-    /// Reads from the main fork as if `io_combine_limit` were `blocks` (from PostgreSQL 17 on), with the ring
-    /// that the server takes then.
-    pub(crate) fn combining(relation: &'a Relation, blocks: u32) -> Self {
-        let pages = compat::with_combine_limit(blocks, || Pages::new(relation, Fork::MAIN, None));
-        let way = Sequential { combine_limit: Some(blocks), skipped: 0 };
-        Self::new(pages, Skip::default(), way)
-    }
-
-    /// Makes it ready for another scan. The ring stays: with a new one for each, many scans would push out
-    /// many times as many pages of others as one does.
-    pub(crate) fn renew(&mut self) {
-        self.pages.relation.close_files();
-        self.usage = Usage::default();
     }
 
     /// Blocks that were passed over.
@@ -70,11 +53,7 @@ impl BlockReader<Part> for ServerReader<'_, Sequential> {
             before: Usage::default(),
             watch,
         };
-        let mut read = || self.pages.read(ReadAhead::Sequential, &mut scanning);
-        match self.way.combine_limit {
-            Some(blocks) => compat::with_combine_limit(blocks, read),
-            None => read(),
-        }
+        self.pages.read(ReadAhead::Sequential, &mut scanning);
         let Scanning { skipped, unreported, before, .. } = scanning;
         if unreported > 0 {
             let _ = watch.arrived(unreported);
