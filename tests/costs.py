@@ -12,8 +12,8 @@ import time
 import unittest
 
 import cgroups
-from lib import BLOCK, TEST_TMP, VERSION, Failure, Session, create_extension, dense_table, literal, main, needs_root
-from lib import rows_of, say, segment_file, server_ids, server_processes, wait_for, wait_for_probe
+from lib import BLOCK, TEST_TMP, VERSION, Failure, Session, main, needs_root, rows_of, say, segment_file
+from lib import server_ids, server_processes, server_with, wait_for, wait_for_probe
 from probes import Holdings
 from servers import Server
 from storage import LoopDevice, create_tablespace, fincore, run
@@ -288,6 +288,24 @@ class Storage(unittest.TestCase):
                 say(f"{row['setting']}: {row['recommended']}, {row['why']}")
                 self.assertIn(row["recommended"], [None, row["current"]])
                 self.assertTrue(row["recommended"] is None or row["setting"] == "seq_page_cost", row)
+
+
+class PastTheCache(unittest.TestCase):
+    """A server that reads past the OS cache."""
+
+    @unittest.skipIf(VERSION < 16, "no debug_io_direct")
+    def test_hits_are_timed(self):
+        with Session() as session:
+            probed_table(session, rows=20000)
+        with server_with(debug_io_direct="data"), Session() as session:
+            rows = session.rows(rows_of("page_cost", "probed", densities=[1], concurrencies=[0], duration="2 s", cold=True))
+            session.run("DROP TABLE probed")
+        for row in rows:
+            say(f"{row['tier']} {row['pattern']} {row['density']}: {row['block_us']} us, {row['status']}, {row['notes']}")
+        (hit,) = [row for row in rows if row["tier"] == "shared"]
+        (read,) = [row for row in rows if (row["tier"], row["pattern"], row["density"]) == ("device", "random", None)]
+        self.assertEqual(hit["status"], "ok", hit)
+        self.assertLess(hit["block_us"], read["block_us"] / 4)
 
 
 class Manners(unittest.TestCase):

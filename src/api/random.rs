@@ -11,7 +11,7 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued};
 use io_probe_core::run::budget::Limits;
-use io_probe_core::run::order::Permutation;
+use io_probe_core::run::order::{Permutation, overlap};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
@@ -137,12 +137,6 @@ struct PathOutcome {
     /// Bytes that had to be written back first.
     written_back: u64,
     notes: Vec<String>,
-}
-
-/// Do two stretches of a cycle of `length`, each a start and a length, have anything in common?
-fn overlap(a: (u64, u64), b: (u64, u64), length: u64) -> bool {
-    let ahead = |from: u64, to: u64| (to + length - from) % length.max(1);
-    a.1 > 0 && b.1 > 0 && (ahead(a.0, b.0) < a.1 || ahead(b.0, a.0) < b.1)
 }
 
 impl<'a> RandomTarget<'a> {

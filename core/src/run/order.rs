@@ -72,6 +72,13 @@ impl Permutation {
     }
 }
 
+/// Do two stretches of an order of `len` elements, which begins again at its end, have an element in common?
+/// Each is the index of its first element and how many it has.
+pub fn overlap(a: (u64, u64), b: (u64, u64), len: u64) -> bool {
+    let ahead = |from: u64, to: u64| (to + len - from) % len.max(1);
+    a.1 > 0 && b.1 > 0 && (ahead(a.0, b.0) < a.1 || ahead(b.0, a.0) < b.1)
+}
+
 /// Each bit of the result depends on each bit of `x`.
 #[inline]
 fn hash(mut x: u64) -> u64 {
@@ -109,6 +116,20 @@ mod tests {
                 prop_assert!(!std::mem::replace(&mut seen[element as usize], true), "{element} twice");
             }
         }
+    }
+
+    #[test]
+    fn stretches_overlap_if_they_share_an_element() {
+        const LEN: u64 = 6;
+        let stretches = || (0..LEN).flat_map(|first| (0..=LEN).map(move |count| (first, count)));
+        let elements = |(first, count): (u64, u64)| (first..first + count).map(|index| index % LEN);
+        for a in stretches() {
+            for b in stretches() {
+                let shared = elements(a).any(|element| elements(b).any(|other| other == element));
+                assert_eq!(overlap(a, b, LEN), shared, "{a:?} {b:?}");
+            }
+        }
+        assert!(!overlap((0, 0), (0, 0), 0));
     }
 
     #[test]

@@ -556,6 +556,38 @@ fn each_block_once_over_all_segments_in_the_order_of_the_seed() {
     assert_eq!(disk.requests, round);
 }
 
+/// Reads blocks without readahead, so that just these come to be cached.
+fn cache(relation: &Relation, blocks: impl Iterator<Item = u64>) {
+    let own = relation.source.afresh();
+    for block in blocks {
+        let file = &own.open(own.segment(block), Access::Buffered).expect("opened").file;
+        nix::fcntl::posix_fadvise(file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_RANDOM)
+            .expect("advised");
+        file.read_exact_at(&mut [0; BLOCK as usize], own.offset(block)).expect("read");
+    }
+}
+
+#[test]
+fn what_others_cache_during_a_pause_is_seen() {
+    let relation = Relation::new(64, 0..64);
+    let tenth = Permutation::new(64, 1).at(9);
+    let cached = |look: Look| {
+        relation.evict();
+        let takes = |request| {
+            if request == 0 {
+                cache(&relation, std::iter::once(tenth));
+            }
+            100_000
+        };
+        let clock = Manual::default();
+        let (mut disk, mut plan) = (Disk::new(&clock, &takes), plan(&relation, 1, look));
+        let run = run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
+        run.expect("a run").tiers.os
+    };
+    assert_eq!(cached(Look::for_depth(1).for_pauses()), 1);
+    assert_eq!(cached(Look::for_depth(1)), 0, "a batch was looked for before");
+}
+
 #[test]
 fn the_page_cache_is_told_from_the_device_block_by_block() {
     let relation = Relation::new(700, 0..700);
@@ -567,14 +599,7 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
     };
     for (depth, mut engine) in engines() {
         relation.evict();
-        // Without readahead, so that just these are cached.
-        let own = relation.source.afresh();
-        for block in (0..700).filter(|b| b % 2 == 0) {
-            let file = &own.open(own.segment(block), Access::Buffered).expect("opened").file;
-            nix::fcntl::posix_fadvise(file, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_RANDOM)
-                .expect("advised");
-            file.read_exact_at(&mut [0; BLOCK as usize], own.offset(block)).expect("read");
-        }
+        cache(&relation, (0..700).step_by(2));
         let mut plan = plan(&relation, 3, Look::Batches(1));
         let mut queued = Queued::new(engine.as_mut(), depth);
         let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None).expect("a run");
