@@ -29,6 +29,13 @@ impl Interval {
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.value
     }
+
+    /// The interval of a value that may, besides, be off by this share of it.
+    pub fn with_error(&self, share: f64) -> Self {
+        let half = |measured: f64| measured.hypot(share * self.value);
+        let Self { value, low, high } = *self;
+        Self { value, low: value - half(value - low), high: value + half(high - value) }
+    }
 }
 
 /// Nanoseconds per unit of work over `slices`; None for fewer than [`MIN_SLICES`] or without work.
@@ -163,6 +170,15 @@ mod tests {
             let coverage = f64::from(held as u32) / f64::from(runs);
             assert!((0.93..=0.97).contains(&coverage), "{share}: {coverage}");
         }
+    }
+
+    #[test]
+    fn errors_add_in_quadrature() {
+        let measured = Interval { value: 100.0, low: 97.0, high: 104.0 };
+        let Interval { value, low, high } = measured.with_error(0.03);
+        assert_eq!((value, high), (100.0, 105.0));
+        assert!((low - (100.0 - 18_f64.sqrt())).abs() < 1e-9, "{low}");
+        assert_eq!(measured.with_error(0.0), measured);
     }
 
     #[test]
