@@ -5,7 +5,7 @@
 use std::f64::consts::TAU;
 
 use rand::{Rng, SeedableRng};
-use rand_distr::{Distribution, Exp, StandardNormal};
+use rand_distr::{Distribution, Exp, StandardNormal, StudentT};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
@@ -147,12 +147,17 @@ fn taking_turns_gives_the_power_back() {
     assert!(turns > 0.9 && blocks < 0.5, "{blocks} {turns}");
 }
 
-/// Share of draws in which a last night, with this factor on all figures, is told from those before it.
-fn nights_called_different(before: usize, factor: f64, correlation: f64, draws: usize) -> f64 {
+/// Share of draws in which a last night, with this factor on all figures, is told from those before it. `lns`
+/// gives ln of the figures of some runs.
+fn nights_called_different(
+    before: usize,
+    factor: f64,
+    lns: &dyn Fn(&mut Xoshiro256PlusPlus) -> Vec<f64>,
+    draws: usize,
+) -> f64 {
     const NIGHT: f64 = 86400.0;
     const FIGURES: usize = 8;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(10);
-    let weather = Weather { correlation, ..IDLE };
     let run = |(night, ln): (usize, f64)| {
         let value = 500.0 * (ln + if night == before { factor.ln() } else { 0.0 }).exp();
         Run { at: NIGHT * night as f64, value, error: None, taken: 0.0 }
@@ -162,7 +167,7 @@ fn nights_called_different(before: usize, factor: f64, correlation: f64, draws: 
     for _ in 0..draws {
         let figures: Vec<Comparison> = (0..FIGURES)
             .map(|_| {
-                let lns = [weather.runs(&mut rng), weather.runs(&mut rng)].concat();
+                let lns = [lns(&mut rng), lns(&mut rng)].concat();
                 let runs: Vec<Run> = lns.into_iter().take(before + 1).enumerate().map(run).collect();
                 compare(&group(&runs[..before]), &group(&runs[before..]), &[], true)
             })
@@ -179,10 +184,23 @@ fn nights_called_different(before: usize, factor: f64, correlation: f64, draws: 
 fn a_night_like_the_others_has_no_figure_that_is_different() {
     for before in [11, 30] {
         for correlation in [0.0, 0.3] {
-            let same = nights_called_different(before, 1.0, correlation, 300);
-            let half = nights_called_different(before, 0.5, correlation, 100);
+            let weather = Weather { correlation, ..IDLE };
+            let called =
+                |factor, draws| nights_called_different(before, factor, &|rng| weather.runs(rng), draws);
+            let (same, half) = (called(1.0, 300), called(0.5, 100));
             println!("{before} nights, {correlation}: {same} of equal ones, {half} of halved ones");
             assert!(same < 0.08 && half > 0.98, "{before} nights, {correlation}: {same}, {half}");
         }
     }
+}
+
+/// Runs that are far off more often than a normal distribution says, as the recorded ones were.
+#[test]
+fn a_night_that_is_far_off_by_itself_is_not_different() {
+    let heavy = StudentT::new(8.0).expect("degrees of freedom");
+    let lns = |rng: &mut Xoshiro256PlusPlus| (0..16).map(|_| 0.11 * heavy.sample(rng)).collect();
+    let [same, half] =
+        [(1.0, 1500), (0.5, 200)].map(|(factor, draws)| nights_called_different(30, factor, &lns, draws));
+    println!("{same} of equal ones, {half} of halved ones");
+    assert!(same < 0.05 && half > 0.95, "{same} {half}");
 }
