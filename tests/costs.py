@@ -259,7 +259,6 @@ class Storage(unittest.TestCase):
             self.assertEqual(nearby["relid"], "nearby")
             self.assertGreater(nearby["evidence"]["sequential_us"], 0, nearby)
             # The call names a table, not the WAL: its row has the reason.
-            arguments["settings"] = ["random_page_cost", "wal_sync_method"]
             _, wal = session.rows(rows_of("recommend", "nearby", **arguments))
             self.assertEqual((wal["recommended"], wal["statement"], wal["why"]), unseen)
             with self.assertRaises(Failure) as raised:
@@ -296,16 +295,23 @@ class PastTheCache(unittest.TestCase):
     @unittest.skipIf(VERSION < 16, "no debug_io_direct")
     def test_hits_are_timed(self):
         with Session() as session:
+            self.addCleanup(self.drop)
             probed_table(session, rows=20000)
+        arguments = {"densities": [1], "concurrencies": [0], "cold": True}
         with server_with(debug_io_direct="data"), Session() as session:
-            rows = session.rows(rows_of("page_cost", "probed", densities=[1], concurrencies=[0], duration="2 s", cold=True))
-            session.run("DROP TABLE probed")
-        for row in rows:
-            say(f"{row['tier']} {row['pattern']} {row['density']}: {row['block_us']} us, {row['status']}, {row['notes']}")
-        (hit,) = [row for row in rows if row["tier"] == "shared"]
-        (read,) = [row for row in rows if (row["tier"], row["pattern"], row["density"]) == ("device", "random", None)]
+            for duration in SOON:
+                rows = session.rows(rows_of("page_cost", "probed", duration=f"{duration} s", **arguments))
+                (hit,) = [row for row in rows if row["tier"] == "shared"]
+                (read,) = [row for row in rows if (row["tier"], row["pattern"]) == ("device", "random")]
+                say(f"hit {hit['block_us']} us, {hit['notes']}; read {read['block_us']} us, {read['notes']}")
+                if hit["block_us"] and read["block_us"]:
+                    break
         self.assertEqual(hit["status"], "ok", hit)
         self.assertLess(hit["block_us"], read["block_us"] / 4)
+
+    def drop(self):
+        with Session() as session:
+            session.run("DROP TABLE IF EXISTS probed")
 
 
 class Manners(unittest.TestCase):

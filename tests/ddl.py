@@ -5,7 +5,7 @@ import os
 import time
 import unittest
 
-from lib import PATHS, TEST_TMP, VERSION, Failure, Session, as_server, dense_table, knows_readahead, main, random_reads, rows_of
+from lib import PATHS, TEST_TMP, Failure, Session, as_server, dense_table, knows_readahead, main, random_reads, rows_of
 from lib import say, seqscan, wait_for, wait_for_probe
 
 BLOCKS = 1024

@@ -1109,7 +1109,7 @@ class Advice(unittest.TestCase):
         with server.session() as session:
             session.run("""CREATE EXTENSION pg_io_probe; CREATE ROLE advised; ALTER SYSTEM SET wal_sync_method = 'fsync';
                 GRANT EXECUTE ON FUNCTION io_probe_recommend_full, io_probe_recommend, io_probe_sync TO advised;
-                ALTER ROLE advised SET pg_io_probe.scratch_reserve = 0; SET pg_io_probe.scratch_reserve = 0""")
+                SET pg_io_probe.scratch_reserve = 0""")
             session.run("SELECT pg_reload_conf()")
             wait_for(lambda: session.value("SELECT current_setting('wal_sync_method')") == "fsync", "the reload")
             auto = "SELECT pg_read_file('postgresql.auto.conf')"

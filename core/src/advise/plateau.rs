@@ -158,8 +158,10 @@ pub fn first_as_good(times: impl IntoIterator<Item = Option<Interval>>) -> Optio
 pub struct Choice {
     /// The value, in the setting's own unit.
     pub value: u64,
-    /// Time of a unit of work, or its ratio to another one's, with its 95 % interval.
+    /// Time of a unit of work, with its 95 % interval.
     pub time: Interval,
+    /// The share by which it may be off besides, however long it is measured.
+    pub error: f64,
 }
 
 /// The values that are as good as the best.
@@ -182,10 +184,14 @@ pub struct Plateau {
 pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
     let mut sorted = choices.to_vec();
     sorted.sort_by_key(|choice| choice.value);
-    let (values, times): (Vec<u64>, Vec<Interval>) =
-        sorted.iter().map(|choice| (choice.value, choice.time)).unzip();
-    let found = Candidates::of_times(&times).plateau(&values, Some(current));
-    found.filter(|_| values.contains(&current))
+    let values: Vec<u64> = sorted.iter().map(|choice| choice.value).collect();
+    let of = |time: fn(&Choice) -> Interval| {
+        let times: Vec<Interval> = sorted.iter().map(time).collect();
+        Candidates::of_times(&times).plateau(&values, Some(current)).filter(|_| values.contains(&current))
+    };
+    let (found, measured) = (of(|choice| choice.time.with_error(choice.error))?, of(|choice| choice.time)?);
+    // A longer measurement would know the times better, but be off as far.
+    Some(Plateau { seems_worse: found.seems_worse && measured.seems_worse, ..found })
 }
 
 #[cfg(test)]
@@ -193,7 +199,7 @@ mod tests {
     use super::*;
 
     fn choice(value: u64, time: f64, half: f64) -> Choice {
-        Choice { value, time: Interval { value: time, low: time - half, high: time + half } }
+        Choice { value, time: Interval { value: time, low: time - half, high: time + half }, error: 0.0 }
     }
 
     fn found(choices: &[Choice], current: u64) -> (u64, u64, u64) {
@@ -237,6 +243,21 @@ mod tests {
         assert_eq!(of(2.0, 10.9), (true, false));
         assert_eq!(of(2.0, 11.1), (true, true));
         assert_eq!(of(0.1, 12.0), (false, false));
+    }
+
+    #[test]
+    fn what_a_time_may_be_off_by_is_no_reason_to_measure_for_longer() {
+        let of = |half, slow| {
+            let other = Choice { error: 0.08, ..choice(16, 10.0, half) };
+            let found = plateau(&[choice(8, slow, half), other], 8).expect("a plateau");
+            (found.holds_current, found.seems_worse)
+        };
+        // It takes 1.05 · 1.08.
+        assert_eq!(of(0.0, 11.3), (true, false));
+        assert_eq!(of(0.0, 11.4), (false, false));
+        // The noise alone would hide it, or would not.
+        assert_eq!(of(2.0, 11.3), (true, true));
+        assert_eq!(of(0.1, 11.3), (true, false));
     }
 
     #[test]

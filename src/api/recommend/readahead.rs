@@ -18,13 +18,14 @@ use crate::pg::backend::server;
 const LEAST_TURNS: u64 = 3;
 
 /// How far the time of an emulated window may be off the kernel's, as a share: two standard deviations of 24
-/// comparisons, see docs/experiments/readahead.md.
+/// comparisons, their noise included, see docs/experiments/readahead.md.
 const EMULATION_ERROR: f64 = 0.08;
 
 const OF_DEVICE: &str =
     "a boot, or a rule of udev, sets another one again: udev_rule in evidence keeps this one";
 
-const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %";
+const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %, since an emulated \
+                    time may be off by 8 %";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
@@ -100,19 +101,17 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     let least = server::scan_read_kb().unwrap_or(0);
     let choice = |window: &WindowResult| {
         let error = if window.mode == WindowMode::Emulated { EMULATION_ERROR } else { 0.0 };
-        let measured = Choice { value: window.kb()?, time: window.figures()?.interval? };
-        Some((measured, Choice { time: measured.time.with_error(error), ..measured }))
+        Some(Choice { value: window.kb()?, time: window.figures()?.interval?, error })
     };
-    let (measured, choices): (Vec<Choice>, Vec<Choice>) = curve
+    let choices: Vec<Choice> = curve
         .iter()
         .filter(|window| window.mode == WindowMode::Kernel || window.kb().is_some_and(|kb| kb >= least))
         .filter_map(choice)
-        .unzip();
+        .collect();
     let Some(found) = plateau(&choices, in_force).filter(|_| choices.len() > 1) else {
         return without_interval(row, &choices, kernel);
     };
-    // What the emulation may be off by, a longer call would not mend.
-    if found.seems_worse && plateau(&measured, in_force).is_some_and(|found| found.seems_worse) {
+    if found.seems_worse {
         return row.unknown(SEEMS_BETTER);
     }
     let row = row.between(found.low.to_string(), found.high.to_string());

@@ -180,10 +180,10 @@ impl RecommendRow {
         }
     }
 
-    /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it; `literal` is the value as those
-    /// take it.
-    pub(super) fn alter(self, value: impl Into<String>, literal: &str, why: impl Into<String>) -> Self {
-        let how = self.statements(&[(self.setting, literal.to_owned())]);
+    /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it.
+    pub(super) fn alter(self, value: impl Into<String>, why: impl Into<String>) -> Self {
+        let value = value.into();
+        let how = self.statements(&[(self.setting, value.clone())]);
         self.change(value, how, why)
     }
 

@@ -73,7 +73,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
             let name = to.name();
             let why =
                 format!("a flush of one WAL block is {gain:.2} times as fast with {name}, beyond the noise");
-            row.alter(name, name, why)
+            row.alter(name, why)
         }
         SyncMethod::Distrust(method) => row.keep(format!(
             "{} is faster, but the device has a volatile cache and no FUA, so the data may just stay in it",

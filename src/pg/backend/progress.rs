@@ -20,7 +20,7 @@ const DONE: i32 = 2;
 const TOTAL: i32 = 3;
 const STARTED: i32 = 4;
 
-/// The paths, sections, modes, settings or forks, by the number under which they report.
+/// The paths, sections, modes or forks, by the number under which they report.
 const PATHS: [&str; 15] = [
     "direct",
     "server",

@@ -340,12 +340,12 @@ pub(super) fn judge(
     Judged { regrets: measured.iter().map(Picks::regret).collect(), candidates }
 }
 
-/// Does one of these queries take longer by `factor` in `cell` than in `than`, cold or warm, at a
-/// concurrency?
+/// Does one of these queries take longer in `cell` than in `than` by a factor over its limit, cold or warm, at
+/// a concurrency?
 pub(super) fn harms_one(
     asked: &[Asked],
     (cell, than): (usize, usize),
-    factor: f64,
+    limit: &dyn Fn(&Asked) -> f64,
     concurrency: u32,
     times: &Times,
 ) -> bool {
@@ -353,7 +353,7 @@ pub(super) fn harms_one(
         let taken = QueryTimes::of(query, &[concurrency], times);
         let [pick, other] = [cell, than].map(|cell| query.picks[cell] as usize);
         let by = (taken.cold[pick][0] - taken.cold[other][0]).max(taken.warm[pick] - taken.warm[other]);
-        by > factor.ln()
+        by > limit(query).ln()
     };
     asked.iter().any(is_slower)
 }

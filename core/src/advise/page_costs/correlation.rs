@@ -25,6 +25,13 @@ pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8
 /// and none of the others.
 const HARM: f64 = 1.2;
 
+/// How many times as long as now a query may take. One of over half of the rows may get a scan of the whole
+/// table, which reads as many times the rows.
+fn limit(query: &Asked) -> f64 {
+    let of_table = query.table.rows / query.rows;
+    if of_table < 2.0 { of_table.max(HARM) } else { HARM }
+}
+
 /// What the planner should take a correlation for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorrelationChoice {
@@ -77,7 +84,7 @@ impl IndexPicks {
         let places: Vec<(usize, usize)> = (0..correlations.len()).map(|cell| (cell, at)).collect();
         let Judged { regrets, candidates } = judge(asked, &moved, &places, concurrencies, times);
         const IN_FORCE: usize = 0;
-        let harms = |place| harms_one(asked, (place, IN_FORCE), HARM, concurrency, times);
+        let harms = |place| harms_one(asked, (place, IN_FORCE), &limit, concurrency, times);
         let is_better = |place: &usize| {
             candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE) && !harms(*place)
         };
@@ -257,5 +264,15 @@ mod tests {
         };
         assert_eq!(chosen(gain.clone()), 0.0);
         assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), 0.9999);
+    }
+
+    #[test]
+    fn over_half_of_the_rows_may_take_as_long_as_the_table() {
+        let index = Index { pages: 6000.0, locality: JITTERED };
+        let of = |share: f64| {
+            let rows = share * TABLE.rows;
+            limit(&Asked { table: TABLE, index, rows, covered: false, picks: Vec::new() })
+        };
+        assert_eq!([of(0.0001), of(0.5), of(0.8), of(1.0)], [1.2, 1.2, 1.25, 1.2]);
     }
 }

@@ -39,7 +39,7 @@ impl Advice<'_> {
                 if value == self.in_force.concurrency {
                     row.keep(format!("{why}; {NOTHING_BETTER}"))
                 } else {
-                    row.alter(value.to_string(), &value.to_string(), why)
+                    row.alter(value.to_string(), why)
                 }
             }
             (Err(_), Setting::SeqPageCost) if self.is_unit(setting) => row.keep(THE_UNIT),
@@ -70,7 +70,7 @@ impl Advice<'_> {
     /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
     fn set(&self, setting: Setting, row: RecommendRow, change: CostChange, why: String) -> RecommendRow {
         let CostChange { value, with } = change;
-        let Some(with) = with else { return row.alter(value.to_string(), &value.to_string(), why) };
+        let Some(with) = with else { return row.alter(value.to_string(), why) };
         let (other, side) = match setting {
             Setting::SeqPageCost => (Setting::RandomPageCost, "below"),
             _ => (Setting::SeqPageCost, "above"),
@@ -176,7 +176,7 @@ impl Advice<'_> {
         }
         let now = score_in_force.map(|score| format!(", and {:.0} % at the present setting", over(score)));
         let value = plateau.value.to_string();
-        row.alter(value.clone(), &value, told(score) + &now.unwrap_or_default())
+        row.alter(value, told(score) + &now.unwrap_or_default())
     }
 }
 
