@@ -8,8 +8,9 @@
             judges all that was recorded, by io_probe_compare and io_probe_changes on copies of the stored
             runs: a table for each condition and version, and a last one of all together
     repetition.py recommend CONDITION
-            calls io_probe_recommend 40 times (--calls). If most answers have another
-            effective_io_concurrency, bitmap scans under both in turn tell whether it is faster
+            calls io_probe_recommend 40 times (--calls), for all settings or for some (--settings), with a
+            pause (--pause, in seconds). If most answers have another effective_io_concurrency, bitmap scans
+            under both in turn tell whether it is faster
 
 CONDITION is idle (a loop device whose file is in memory), or the load by a neighbour: constant, bursts (of 5 to
 40 s) or drift (over minutes). The neighbour is fio, seeded. It works beside the file of a loop device in BENCH_DIR
@@ -383,14 +384,15 @@ def judge(_given):
 
 ADVICE = """
     SELECT jsonb_agg(jsonb_build_array(concat_ws(' ', scope, setting), current, recommended, low, high, why))
-    FROM io_probe_recommend_full('repeated', cold => true, writes => true)"""
+    FROM io_probe_recommend_full('repeated', settings => {}, cold => true, writes => true)"""
 
 
 def recommend(given):
     file, lines = kept(given, "advice")
     with prepare(given, len(lines)):
         for _ in range(len(lines), given.calls):
-            keep(file, json.loads(psql(ADVICE)))
+            keep(file, json.loads(psql(ADVICE.format(f"'{{{given.settings}}}'" if given.settings else "NULL"))))
+            time.sleep(given.pause)
         rows = [row for call in kept(given, "advice")[1] for row in call]
         print(f"\n{file.stem}")
         for setting in sorted({row[0] for row in rows}):
@@ -449,6 +451,8 @@ def main():
     commands.choices["record"].add_argument("--every", type=float, default=2)
     commands.choices["record"].add_argument("--longer", type=int, default=1)
     commands.choices["recommend"].add_argument("--calls", type=int, default=40)
+    commands.choices["recommend"].add_argument("--settings", default="")
+    commands.choices["recommend"].add_argument("--pause", type=float, default=0)
     given = parser.parse_args()
     if "ON_SERVER" in os.environ:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
