@@ -213,19 +213,25 @@ impl Regrets {
     /// as may be.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let candidates = &self.judged.candidates;
-        self.choose_by(candidates, in_force, &|place, set| candidates.gains(place, set))
+        self.choose_by(candidates, in_force, None, &|place, set| candidates.gains(place, set))
     }
 
     /// Like [`Self::choose`], of settings that are as good as the best by `corrected`, the regrets with the
     /// advised correlations, and without these not surely slower than what is set. None if there are none.
-    pub fn choose_beside(&self, corrected: &Self, in_force: &Settings) -> Option<Chosen> {
+    /// The concurrency is `concurrency` if it is given.
+    pub fn choose_beside(
+        &self,
+        corrected: &Self,
+        in_force: &Settings,
+        concurrency: Option<u32>,
+    ) -> Option<Chosen> {
         let (as_is, corrected) = (&self.judged.candidates, &corrected.judged.candidates);
         let set = self.place(in_force);
         let suits =
             |place: usize| corrected.excess(place) <= 1.0 && set.is_none_or(|set| !as_is.gains(set, place));
         let candidates = as_is.among(&suits)?;
         let gains = |place: usize, set: usize| as_is.gains(place, set) || corrected.gains(place, set);
-        self.choose_by(&candidates, in_force, &gains)
+        self.choose_by(&candidates, in_force, concurrency, &gains)
     }
 
     /// Chooses by these candidates; `gains` says which is sure to gain over what is set.
@@ -233,9 +239,12 @@ impl Regrets {
         &self,
         candidates: &Candidates,
         in_force: &Settings,
+        concurrency: Option<u32>,
         gains: &dyn Fn(usize, usize) -> bool,
     ) -> Option<Chosen> {
-        let place = self.best(candidates, in_force, gains)?;
+        let best = self.best(candidates, in_force, gains)?;
+        let at = |concurrency| self.place(&Settings { concurrency, ..self.settings(best) });
+        let place = concurrency.and_then(at).unwrap_or(best);
         let chosen = self.settings(place).values();
         let range = |axis: usize| {
             let (low, high) = candidates.range(&self.along(axis, place), chosen[axis]);
@@ -340,22 +349,20 @@ pub(super) fn judge(
     Judged { regrets: measured.iter().map(Picks::regret).collect(), candidates }
 }
 
-/// Does one of these queries take longer in `cell` than in `than` by a factor over its limit, cold or warm, at
-/// a concurrency?
-pub(super) fn harms_one(
+/// How many times as long each of these queries takes in `cell` as in `than` at a concurrency, cold or warm,
+/// whichever is more.
+pub(super) fn slowdowns(
     asked: &[Asked],
     (cell, than): (usize, usize),
-    limit: &dyn Fn(&Asked) -> f64,
     concurrency: u32,
     times: &Times,
-) -> bool {
-    let is_slower = |query: &Asked| {
+) -> impl Iterator<Item = f64> {
+    asked.iter().map(move |query| {
         let taken = QueryTimes::of(query, &[concurrency], times);
         let [pick, other] = [cell, than].map(|cell| query.picks[cell] as usize);
         let by = (taken.cold[pick][0] - taken.cold[other][0]).max(taken.warm[pick] - taken.warm[other]);
-        by > limit(query).ln()
-    };
-    asked.iter().any(is_slower)
+        by.exp()
+    })
 }
 
 /// The logarithms of what a query takes by each scan, and of the least that any takes.

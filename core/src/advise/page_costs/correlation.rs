@@ -14,7 +14,7 @@
 //! - It is one number for short and long ranges.
 //! - It is as good as the model's times, and as the ranges are like those that queries ask for.
 
-use super::choose::{Asked, Judged, Regret, harms_one, judge};
+use super::choose::{Asked, Judged, Regret, judge, slowdowns};
 use super::model::{Locality, Times};
 use crate::advise::plateau::{AS_GOOD, INNER};
 
@@ -23,7 +23,7 @@ pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8
 
 /// No query may take longer by this factor than it does now, cold or warm: a user may run that one all day,
 /// and none of the others.
-const HARM: f64 = 1.2;
+pub const HARM: f64 = 1.2;
 
 /// How many times as long as now a query may take. One of over half of the rows may get a scan of the whole
 /// table, which reads as many times the rows.
@@ -48,6 +48,8 @@ pub struct CorrelationChoice {
     pub regret_in_force: Regret,
     /// The regret at this one.
     pub regret: Regret,
+    /// How many times as long as at the value in force the query takes that loses most, cold or warm.
+    pub slowdown: f64,
 }
 
 /// Queries by an index, for each of which the planner picked a plan at each of some correlations.
@@ -84,7 +86,8 @@ impl IndexPicks {
         let places: Vec<(usize, usize)> = (0..correlations.len()).map(|cell| (cell, at)).collect();
         let Judged { regrets, candidates } = judge(asked, &moved, &places, concurrencies, times);
         const IN_FORCE: usize = 0;
-        let harms = |place| harms_one(asked, (place, IN_FORCE), &limit, concurrency, times);
+        let slowdowns = |place| slowdowns(asked, (place, IN_FORCE), concurrency, times);
+        let harms = |place| slowdowns(place).zip(asked).any(|(factor, query)| factor > limit(query));
         let is_better = |place: &usize| {
             candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE) && !harms(*place)
         };
@@ -102,28 +105,52 @@ impl IndexPicks {
             high,
             regret_in_force: regrets[IN_FORCE],
             regret: regrets[place],
+            slowdown: slowdowns(place).fold(1.0, f64::max),
         })
     }
 }
 
-/// What to tell the planner of each of these indexes, where that gains, at the least concurrency at which all
-/// do about best with it: at another one those that lead to bitmap scans may gain nothing.
-pub fn choose_together(indexes: &[IndexPicks], concurrencies: &[u32], times: &Times) -> Vec<Option<f64>> {
-    let at = |concurrency: &u32| -> Vec<Option<CorrelationChoice>> {
-        indexes.iter().map(|picks| picks.choose(*concurrency, concurrencies, times)).collect()
+/// What to tell the planner of several indexes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    /// The concurrency at which it is the best.
+    pub concurrency: u32,
+    /// Of each index; None if it has no query.
+    pub choices: Vec<Option<CorrelationChoice>>,
+}
+
+impl Together {
+    /// The correlations that are not those in force.
+    pub fn told(&self) -> Vec<Option<f64>> {
+        let other = |choice: &CorrelationChoice| (!choice.holds_current).then_some(choice.value);
+        self.choices.iter().map(|choice| choice.as_ref().and_then(other)).collect()
+    }
+}
+
+/// What to tell the planner of each of these indexes at `preferred`, if all do about best with it there; else
+/// at the least concurrency where they do. At another one those that lead to bitmap scans may gain nothing, or
+/// harm a query. None without a concurrency.
+pub fn choose_together(
+    indexes: &[IndexPicks],
+    preferred: Option<u32>,
+    concurrencies: &[u32],
+    times: &Times,
+) -> Option<Together> {
+    let at = |concurrency: u32| Together {
+        concurrency,
+        choices: indexes.iter().map(|picks| picks.choose(concurrency, concurrencies, times)).collect(),
     };
-    let cost = |choices: &Vec<Option<CorrelationChoice>>| {
+    let cost = |together: &Together| {
         let of_index = |(picks, choice): (&IndexPicks, &Option<CorrelationChoice>)| {
             choice.map_or(0.0, |choice| choice.regret.cost() * picks.asked.len() as f64)
         };
-        indexes.iter().zip(choices).map(of_index).sum::<f64>()
+        indexes.iter().zip(&together.choices).map(of_index).sum::<f64>()
     };
-    let all: Vec<_> = concurrencies.iter().map(at).collect();
-    let least = all.iter().map(cost).min_by(f64::total_cmp).unwrap_or(0.0);
+    let mut all: Vec<Together> = concurrencies.iter().copied().map(at).collect();
+    all.sort_by_key(|together| Some(together.concurrency) != preferred);
+    let least = all.iter().map(cost).min_by(f64::total_cmp)?;
     let queries = indexes.iter().map(|picks| picks.asked.len()).sum::<usize>() as f64;
-    let best = all.into_iter().find(|choices| cost(choices) <= least + queries * AS_GOOD.ln());
-    let told = |choice: CorrelationChoice| (!choice.holds_current).then_some(choice.value);
-    best.unwrap_or_default().into_iter().map(|choice| choice.and_then(told)).collect()
+    all.into_iter().find(|together| cost(together) <= least + queries * AS_GOOD.ln())
 }
 
 #[cfg(test)]
@@ -242,8 +269,25 @@ mod tests {
         assert!(at(1).regret.cold > at(16).regret.cold, "{:?} {:?}", at(1), at(16));
         let in_order = picks(Locality::of(0.0, 1.0), 1.0, &[]);
         let none = IndexPicks { asked: Vec::new(), ..jittered.clone() };
-        let together = choose_together(&[in_order, jittered.clone(), none], &CONCURRENCIES, &times(3.0));
-        assert_eq!(together, [None, Some(at(16).value), None]);
+        let indexes = [in_order, jittered.clone(), none];
+        let together = |preferred| {
+            let found = choose_together(&indexes, preferred, &CONCURRENCIES, &times(3.0));
+            found.map(|together| (together.told(), together.concurrency)).expect("a concurrency")
+        };
+        let told = vec![None, Some(at(16).value), None];
+        // At 1 it gains nothing; 0 and 16 are about as good.
+        assert_eq!(together(Some(1)), (told.clone(), together(None).1));
+        assert_eq!(together(Some(16)), (told, 16));
+    }
+
+    #[test]
+    fn over_half_of_the_rows_may_take_as_long_as_the_table() {
+        let index = Index { pages: 6000.0, locality: JITTERED };
+        let of = |share: f64| {
+            let rows = share * TABLE.rows;
+            limit(&Asked { table: TABLE, index, rows, covered: false, picks: Vec::new() })
+        };
+        assert_eq!([of(0.0001), of(0.5), of(0.8), of(1.0)], [1.2, 1.2, 1.25, 1.2]);
     }
 
     #[test]
@@ -260,19 +304,15 @@ mod tests {
         let chosen = |last: Asked| {
             let asked = [vec![gain.clone(); 9], vec![last]].concat();
             let picks = IndexPicks { asked, moved: Vec::new(), correlations: vec![0.9999, 0.0] };
-            picks.choose(16, &CONCURRENCIES, &times(3.0)).expect("queries").value
+            let choice = picks.choose(16, &CONCURRENCIES, &times(3.0)).expect("queries");
+            (choice.value, choice.slowdown)
         };
-        assert_eq!(chosen(gain.clone()), 0.0);
-        assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), 0.9999);
-    }
-
-    #[test]
-    fn over_half_of_the_rows_may_take_as_long_as_the_table() {
-        let index = Index { pages: 6000.0, locality: JITTERED };
-        let of = |share: f64| {
-            let rows = share * TABLE.rows;
-            limit(&Asked { table: TABLE, index, rows, covered: false, picks: Vec::new() })
-        };
-        assert_eq!([of(0.0001), of(0.5), of(0.8), of(1.0)], [1.2, 1.2, 1.25, 1.2]);
+        assert_eq!(chosen(gain.clone()), (0.0, 1.0));
+        assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), (0.9999, 1.0));
+        // One of most of the rows may lose more.
+        let mut most = asked(0.6 * TABLE.rows, PlannedScan::Bitmap);
+        most.picks[0] = PlannedScan::Sequential;
+        let (value, slowdown) = chosen(most);
+        assert!(value == 0.0 && slowdown > HARM && slowdown < 1.67, "{value} {slowdown}");
     }
 }

@@ -2,7 +2,7 @@
 //! are chosen.
 
 use io_probe_core::advise::page_costs::choose::{Regret, Settings};
-use io_probe_core::advise::page_costs::correlation::CorrelationChoice;
+use io_probe_core::advise::page_costs::correlation::{CorrelationChoice, HARM};
 use io_probe_core::advise::page_costs::visits::IndexVisits;
 use io_probe_core::stats::Interval;
 use pgrx::{pg_sys, spi};
@@ -36,7 +36,7 @@ impl Advice<'_> {
 
 /// The correlation that the planner should assume for an index, at these settings.
 fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {
-    let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force } = choice;
+    let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force, slowdown } = choice;
     let IndexVisits { locality, scattered, stretch, .. } = &index.visits;
     let Settings { cell, concurrency } = settings;
     let interval = |of: &Interval, scale: f64| json!([figure(of.low * scale), figure(of.high * scale)]);
@@ -75,8 +75,14 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         most if most > 99.0 => "its rows lie anywhere in the table".to_owned(),
         some => format!("{some:.0} % of its rows lie anywhere in the table; of the others, {near}"),
     };
+    let loss = match slowdown {
+        slowdown if *slowdown > HARM => {
+            format!("; a range of over half of the rows may take {slowdown:.1} times as long as now")
+        }
+        _ => String::new(),
+    };
     let why = format!(
-        "{lie}; as it is, {plans} {}, and with {value} {} {at}",
+        "{lie}; as it is, {plans} {}, and with {value} {} {at}{loss}",
         times(regret_in_force),
         times(regret)
     );

@@ -296,42 +296,50 @@ struct AsIs<'a> {
 }
 
 impl AsIs<'_> {
+    /// What the planner picks at each of some correlations of each index, at these page costs.
+    fn at_correlations(&self, cell: Cell, goes_on: &mut dyn FnMut() -> bool) -> Vec<IndexPicks> {
+        let of_index = |place| {
+            interrupts::check();
+            self.inquiry.at_correlations(place, cell, goes_on)
+        };
+        (0..self.inquiry.indexes.len()).map(of_index).collect()
+    }
+
     fn correlations(
         &self,
         at: &Settings,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Vec<Option<CorrelationChoice>> {
-        let of_index = |place| {
-            interrupts::check();
-            let picks = self.inquiry.at_correlations(place, at.cell, goes_on);
-            picks.choose(at.concurrency, self.concurrencies, self.times)
-        };
-        (0..self.inquiry.indexes.len()).map(of_index).collect()
+        let choose = |picks: &IndexPicks| picks.choose(at.concurrency, self.concurrencies, self.times);
+        self.at_correlations(at.cell, goes_on).iter().map(choose).collect()
     }
 
     /// Settings, and the correlations that are advised at them, each chosen beside the other. None if no
     /// other correlations gain, or there was no time to find out.
     fn joint(&self, in_force: &Settings, goes_on: &mut dyn FnMut() -> bool) -> Option<Joint> {
         const ROUNDS: usize = 4;
-        let places = 0..self.inquiry.indexes.len();
-        let of_index = |place| self.inquiry.at_correlations(place, in_force.cell, goes_on);
-        let picks: Vec<IndexPicks> = places.map(of_index).collect();
-        interrupts::check();
-        let mut assumed = choose_together(&picks, self.concurrencies, self.times);
+        let together = |cell, preferred, goes_on: &mut dyn FnMut() -> bool| {
+            let picks = self.at_correlations(cell, goes_on);
+            choose_together(&picks, preferred, self.concurrencies, self.times)
+        };
+        let mut assumed = together(in_force.cell, None, goes_on)?;
+        let mut concurrency = None;
         for _ in 0..ROUNDS {
-            let asked = self.inquiry.with_correlations(self.asked.clone(), &assumed, self.cells, goes_on)?;
+            let told = assumed.told();
+            let asked = self.inquiry.with_correlations(self.asked.clone(), &told, self.cells, goes_on)?;
             interrupts::check();
             let corrected = Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)?;
-            let chosen = self.regrets.choose_beside(&corrected, in_force)?;
-            let correlations = self.correlations(&chosen.settings, goes_on);
-            let told = told(&correlations);
+            let chosen = self.regrets.choose_beside(&corrected, in_force, concurrency)?;
+            let Settings { cell, concurrency: preferred } = chosen.settings;
+            let found = together(cell, Some(preferred), goes_on)?;
             if !goes_on() {
                 return None;
             }
-            if told == assumed {
-                return Some(Joint { chosen, correlations, corrected: Some(corrected) });
+            if found.told() == told && found.concurrency == preferred {
+                return Some(Joint { chosen, correlations: found.choices, corrected: Some(corrected) });
             }
-            assumed = told;
+            concurrency = Some(found.concurrency).filter(|found| *found != preferred).or(concurrency);
+            assumed = found;
         }
         None
     }
@@ -347,14 +355,6 @@ struct Joint {
 
 fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
     asked.iter().flatten().cloned().collect()
-}
-
-/// The correlations to tell the planner by these choices: None where the one in force stays.
-fn told(choices: &[Option<CorrelationChoice>]) -> Vec<Option<f64>> {
-    let other = |choice: &Option<CorrelationChoice>| {
-        choice.as_ref().filter(|choice| !choice.holds_current).map(|choice| choice.value)
-    };
-    choices.iter().map(other).collect()
 }
 
 /// Asks about the tables. Err says why nothing can be said.

@@ -118,7 +118,7 @@ fn regrets(times: &PageTimes, in_force: &Settings, late: Late) -> Regrets {
 fn choice(times: &PageTimes, in_force: &Settings, has_late: bool) -> Chosen {
     let regrets = |late| regrets(times, in_force, late);
     let chosen = if has_late {
-        regrets(Late::InOrder).choose_beside(&regrets(Late::Anywhere), in_force)
+        regrets(Late::InOrder).choose_beside(&regrets(Late::Anywhere), in_force, None)
     } else {
         regrets(Late::None).choose(in_force)
     };

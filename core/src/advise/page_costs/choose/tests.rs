@@ -41,7 +41,7 @@ fn regrets(asked: &[Asked]) -> Regrets {
 }
 
 fn beside(asked: &[Asked], corrected: &[Asked], in_force: &Settings) -> Option<Settings> {
-    regrets(asked).choose_beside(&regrets(corrected), in_force).map(|chosen| chosen.settings)
+    regrets(asked).choose_beside(&regrets(corrected), in_force, None).map(|chosen| chosen.settings)
 }
 
 const INDEX_SCAN: PlannedScan = PlannedScan::Index;
@@ -191,10 +191,17 @@ fn beside_corrections_the_ends_of_what_is_as_good_are_values_of_the_grid() {
             Regrets { cells: vec![cell(1.0, 4.0)], concurrencies: values.clone(), ..given(&cells) }
         };
         let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
-        let beside = of(&vec![1.0; values.len()]).choose_beside(&of(&corrected(values.len())), &in_force);
+        let beside =
+            of(&vec![1.0; values.len()]).choose_beside(&of(&corrected(values.len())), &in_force, None);
         let chosen = beside.expect("a choice");
         let ends = (values[1], values[values.len() - 2]);
         assert_eq!((chosen.settings.concurrency, chosen.concurrencies), (set, ends));
+        // At another concurrency than that, the ends are the same.
+        let given = Some(values[1]);
+        let chosen = of(&vec![1.0; values.len()])
+            .choose_beside(&of(&corrected(values.len())), &in_force, given)
+            .expect("a choice");
+        assert_eq!((Some(chosen.settings.concurrency), chosen.concurrencies), (given, ends));
     }
     let of = |costs: &[f64]| {
         let randoms = [1.0, 1.1, 2.0, 4.0, 8.0];
@@ -202,7 +209,7 @@ fn beside_corrections_the_ends_of_what_is_as_good_are_values_of_the_grid() {
         given(&cells)
     };
     let in_force = Settings { cell: cell(1.0, 2.0), concurrency: 16 };
-    let chosen = of(&[1.0; 5]).choose_beside(&of(&corrected(5)), &in_force).expect("a choice");
+    let chosen = of(&[1.0; 5]).choose_beside(&of(&corrected(5)), &in_force, None).expect("a choice");
     assert_eq!((chosen.settings.cell, chosen.random), (in_force.cell, (1.1, 4.0)));
 }
 
