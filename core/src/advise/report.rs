@@ -16,30 +16,19 @@ const MOST_FLAT_FROM: u32 = 4;
 /// Fewest greater depths that must bring no more where a curve is flat.
 const LEAST_BEYOND: usize = 2;
 
-/// What a figure says of what was promised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Promise {
-    /// The whole interval is at it, less 5 %, or better: what is held at a limit measures that limit.
-    Kept,
-    /// The whole interval is worse than that.
-    Broken,
-    /// Neither.
-    Unsure,
-}
-
-impl Promise {
-    /// Judges a figure of which more is better, or less.
-    pub fn of(measured: Interval, promised: f64, more_is_better: bool) -> Self {
-        let (worst, best) =
-            if more_is_better { (measured.low, measured.high) } else { (-measured.high, -measured.low) };
-        let promised = if more_is_better { promised / AS_GOOD } else { -promised * AS_GOOD };
-        if worst >= promised {
-            Self::Kept
-        } else if best < promised {
-            Self::Broken
-        } else {
-            Self::Unsure
-        }
+/// Does a figure keep what was promised, where more of it is better, or less? True if the whole interval is at
+/// it, less 5 %, or better: what is held at a limit measures that limit. False if the whole interval is worse
+/// than that; else None.
+pub fn is_kept(measured: Interval, promised: f64, more_is_better: bool) -> Option<bool> {
+    let (worst, best) =
+        if more_is_better { (measured.low, measured.high) } else { (-measured.high, -measured.low) };
+    let promised = if more_is_better { promised / AS_GOOD } else { -promised * AS_GOOD };
+    if worst >= promised {
+        Some(true)
+    } else if best < promised {
+        Some(false)
+    } else {
+        None
     }
 }
 
@@ -133,20 +122,20 @@ mod tests {
     #[test]
     fn a_promise_is_judged_by_the_whole_interval() {
         for (promised, more, less) in [
-            (80.0, Promise::Kept, Promise::Broken),
-            (90.0, Promise::Kept, Promise::Unsure),
-            (94.0, Promise::Kept, Promise::Unsure),
-            (95.0, Promise::Unsure, Promise::Unsure),
-            (105.0, Promise::Unsure, Promise::Kept),
-            (115.0, Promise::Unsure, Promise::Kept),
-            (116.0, Promise::Broken, Promise::Kept),
+            (80.0, Some(true), Some(false)),
+            (90.0, Some(true), None),
+            (94.0, Some(true), None),
+            (95.0, None, None),
+            (105.0, None, Some(true)),
+            (115.0, None, Some(true)),
+            (116.0, Some(false), Some(true)),
         ] {
-            let judged = [true, false].map(|is_better| Promise::of(about(100.0), promised, is_better));
+            let judged = [true, false].map(|is_better| is_kept(about(100.0), promised, is_better));
             assert_eq!(judged, [more, less], "{promised}");
         }
         // A volume that is held at its limit.
         let limit = Interval { value: 2990.0, low: 2985.0, high: 2995.0 };
-        assert_eq!(Promise::of(limit, 3000.0, true), Promise::Kept);
+        assert_eq!(is_kept(limit, 3000.0, true), Some(true));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use io_probe_core::advise::report::{DepthPoint, Promise, Shape, Trust};
+use io_probe_core::advise::report::{DepthPoint, Shape, Trust, is_kept};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::stats;
 use pgrx::{pg_sys, spi};
@@ -491,12 +491,7 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
         }
     });
     let Some((promised, interval)) = promised.zip(interval) else { return Line { promised, ..line } };
-    let kept = match Promise::of(interval, promised, more_is_better) {
-        Promise::Kept => Some(true),
-        Promise::Broken => Some(false),
-        Promise::Unsure => None,
-    };
-    Line { promised: Some(promised), kept, ..line }
+    Line { promised: Some(promised), kept: is_kept(interval, promised, more_is_better), ..line }
 }
 
 /// A number as people write it.
