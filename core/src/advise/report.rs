@@ -16,9 +16,9 @@ const MOST_FLAT_FROM: u32 = 4;
 /// Fewest greater depths that must bring no more where a curve is flat.
 const LEAST_BEYOND: usize = 2;
 
-/// Does a figure keep what was promised, where more of it is better, or less? True if the whole interval is at
-/// it, less 5 %, or better: what is held at a limit measures that limit. False if the whole interval is worse
-/// than that; else None.
+/// Does a figure keep what was promised, where more of it is better, or less? True if the whole interval is
+/// at it, less 5 %, or better: what is held at a limit measures that limit. False if the whole interval is
+/// worse than that; else None.
 pub fn is_kept(measured: Interval, promised: f64, more_is_better: bool) -> Option<bool> {
     let (worst, best) =
         if more_is_better { (measured.low, measured.high) } else { (-measured.high, -measured.low) };

@@ -24,8 +24,7 @@ const EMULATION_ERROR: f64 = 0.08;
 const OF_DEVICE: &str =
     "a boot, or a rule of udev, sets another one again: udev_rule in evidence keeps this one";
 
-const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %, since an emulated \
-                    time may be off by 8 %";
+const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
@@ -88,7 +87,9 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     let Some(kernel) = curve.iter().find(|window| window.mode == WindowMode::Kernel) else {
         return row.unknown("not measured: the setting in force is unknown");
     };
-    let row = row.rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>());
+    let row = row
+        .rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>())
+        .rests_on("emulation_error_pct", 100.0 * EMULATION_ERROR);
     let now = match &kernel.figures {
         Ok(now) => *now,
         Err(why) => return row.unknown(format!("there are no figures of the setting in force: {why}")),

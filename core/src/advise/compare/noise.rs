@@ -31,8 +31,8 @@ const OWN: [f64; 4] = [0.01, 0.25, 0.5, 0.75];
 const INDEPENDENT: f64 = 0.25;
 
 /// Excess kurtosis of what is a run's own: a run is far off more often than a normal distribution says. The
-/// figures of 484 equal runs had 0.8 to 12. With 1.5 Student's test calls one of them different from thirty as
-/// often as its level says.
+/// figures of 484 equal runs had 0.8 to 12. With 1.5 Student's test calls one of them different from thirty
+/// as often as its level says.
 const KURTOSIS: f64 = 1.5;
 
 /// A run.

@@ -218,7 +218,8 @@ impl Regrets {
 
     /// Like [`Self::choose`], of settings that are as good as the best by `corrected`, the regrets with the
     /// advised correlations, and without these not surely slower than what is set. None if there are none.
-    /// The concurrency is `concurrency` if it is given.
+    /// The concurrency is `concurrency` if that is given, is such a setting, and surely gains over what is
+    /// set.
     pub fn choose_beside(
         &self,
         corrected: &Self,
@@ -244,7 +245,11 @@ impl Regrets {
     ) -> Option<Chosen> {
         let best = self.best(candidates, in_force, gains)?;
         let at = |concurrency| self.place(&Settings { concurrency, ..self.settings(best) });
-        let place = concurrency.and_then(at).unwrap_or(best);
+        let set = self.place(in_force);
+        let suits = |place: &usize| {
+            candidates.excess(*place).is_finite() && set.is_none_or(|set| set == *place || gains(*place, set))
+        };
+        let place = concurrency.and_then(at).filter(suits).unwrap_or(best);
         let chosen = self.settings(place).values();
         let range = |axis: usize| {
             let (low, high) = candidates.range(&self.along(axis, place), chosen[axis]);

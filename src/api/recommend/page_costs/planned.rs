@@ -318,27 +318,29 @@ impl AsIs<'_> {
     /// other correlations gain, or there was no time to find out.
     fn joint(&self, in_force: &Settings, goes_on: &mut dyn FnMut() -> bool) -> Option<Joint> {
         const ROUNDS: usize = 4;
-        let together = |cell, preferred, goes_on: &mut dyn FnMut() -> bool| {
-            let picks = self.at_correlations(cell, goes_on);
-            choose_together(&picks, preferred, self.concurrencies, self.times)
+        let together = |at: &Settings, among: &[u32], goes_on: &mut dyn FnMut() -> bool| {
+            let picks = self.at_correlations(at.cell, goes_on);
+            choose_together(&picks, at.concurrency, among, self.concurrencies, self.times)
         };
-        let mut assumed = together(in_force.cell, None, goes_on)?;
-        let mut concurrency = None;
+        let mut assumed = together(in_force, self.concurrencies, goes_on)?;
+        let mut wanted = None;
         for _ in 0..ROUNDS {
             let told = assumed.told();
             let asked = self.inquiry.with_correlations(self.asked.clone(), &told, self.cells, goes_on)?;
             interrupts::check();
             let corrected = Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)?;
-            let chosen = self.regrets.choose_beside(&corrected, in_force, concurrency)?;
-            let Settings { cell, concurrency: preferred } = chosen.settings;
-            let found = together(cell, Some(preferred), goes_on)?;
+            let chosen = self.regrets.choose_beside(&corrected, in_force, wanted)?;
+            let concurrency = chosen.settings.concurrency;
+            // Where the indexes do best is asked once.
+            let among = if wanted.is_none() { self.concurrencies } else { &[concurrency] };
+            let found = together(&chosen.settings, among, goes_on)?;
             if !goes_on() {
                 return None;
             }
-            if found.told() == told && found.concurrency == preferred {
+            if found.told() == told && found.concurrency == concurrency {
                 return Some(Joint { chosen, correlations: found.choices, corrected: Some(corrected) });
             }
-            concurrency = Some(found.concurrency).filter(|found| *found != preferred).or(concurrency);
+            wanted = wanted.or(Some(found.concurrency).filter(|found| *found != concurrency));
             assumed = found;
         }
         None

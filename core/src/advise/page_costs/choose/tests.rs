@@ -196,12 +196,16 @@ fn beside_corrections_the_ends_of_what_is_as_good_are_values_of_the_grid() {
         let chosen = beside.expect("a choice");
         let ends = (values[1], values[values.len() - 2]);
         assert_eq!((chosen.settings.concurrency, chosen.concurrencies), (set, ends));
-        // At another concurrency than that, the ends are the same.
-        let given = Some(values[1]);
-        let chosen = of(&vec![1.0; values.len()])
-            .choose_beside(&of(&corrected(values.len())), &in_force, given)
-            .expect("a choice");
-        assert_eq!((Some(chosen.settings.concurrency), chosen.concurrencies), (given, ends));
+        // One that is given is taken if it suits, and gains over what is set.
+        let given = |concurrency: u32, set: u32| {
+            let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
+            let as_is = of(&vec![1.0; values.len()]);
+            let beside = as_is.choose_beside(&of(&corrected(values.len())), &in_force, Some(concurrency));
+            beside.map(|chosen| (chosen.settings.concurrency, chosen.concurrencies)).expect("a choice")
+        };
+        assert_eq!(given(values[1], set), (set, ends));
+        assert_eq!(given(values[1], values[0]), (values[1], ends));
+        assert_ne!(given(values[0], values[values.len() - 1]).0, values[0]);
     }
     let of = |costs: &[f64]| {
         let randoms = [1.0, 1.1, 2.0, 4.0, 8.0];
