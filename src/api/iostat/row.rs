@@ -31,8 +31,8 @@ pub(super) struct IostatRow {
 
 /// What a device did.
 #[derive(Debug, Default, Serialize)]
-pub(in crate::api) struct RequestColumns {
-    pub(in crate::api) util_pct: Option<f64>,
+struct RequestColumns {
+    util_pct: Option<f64>,
     aqu_sz: Option<f64>,
     r_s: Option<f64>,
     rmib_s: Option<f64>,
@@ -55,7 +55,7 @@ pub(in crate::api) struct RequestColumns {
 
 /// What the machine did.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(in crate::api) struct MachineColumns {
+struct MachineColumns {
     cpu_user_pct: Option<f64>,
     cpu_system_pct: Option<f64>,
     cpu_iowait_pct: Option<f64>,
@@ -174,7 +174,7 @@ impl IostatRow {
 }
 
 impl MachineColumns {
-    pub(in crate::api) fn of(cpu: Option<&CpuShares>, pressure: Option<&PressureShares>) -> Self {
+    fn of(cpu: Option<&CpuShares>, pressure: Option<&PressureShares>) -> Self {
         Self {
             cpu_user_pct: cpu.map(|cpu| figure(cpu.user_pct)),
             cpu_system_pct: cpu.map(|cpu| figure(cpu.system_pct)),
@@ -188,7 +188,7 @@ impl MachineColumns {
 }
 
 impl RequestColumns {
-    pub(in crate::api) fn of(a: &Activity) -> Self {
+    fn of(a: &Activity) -> Self {
         let rate = |amount: u64| a.per_second(amount).map(figure);
         let mib_s = |traffic: &Traffic| a.per_second(traffic.bytes).map(|b| figure(b / f64::from(1 << 20)));
         let (reads, writes) = (&a.reads, &a.writes);

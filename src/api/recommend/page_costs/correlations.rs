@@ -77,12 +77,12 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     };
     let loss = match slowdown {
         slowdown if *slowdown > HARM => {
-            format!(", a range of over half of the rows {slowdown:.1} times as long as it is")
+            format!("; with it a range of over half of the rows may take {slowdown:.1} times as long")
         }
         _ => String::new(),
     };
     let why = format!(
-        "{lie}; as it is, {plans} {}, and with {value} {}{loss} {at}",
+        "{lie}; as it is, {plans} {}, and with {value} {} {at}{loss}",
         times(regret_in_force),
         times(regret)
     );

@@ -331,7 +331,7 @@ impl AsIs<'_> {
             let corrected = Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)?;
             let chosen = self.regrets.choose_beside(&corrected, in_force, wanted)?;
             let concurrency = chosen.settings.concurrency;
-            // Where the indexes do best is asked once.
+            // Another concurrency is wanted once: it may be refused.
             let among = if wanted.is_none() { self.concurrencies } else { &[concurrency] };
             let found = together(&chosen.settings, among, goes_on)?;
             if !goes_on() {
