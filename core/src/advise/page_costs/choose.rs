@@ -298,7 +298,9 @@ impl Regrets {
             let values = self.settings(*place).values();
             [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / values_set[at]).ln().abs()).sum()
         };
-        let Some(nearest) = inner.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+        // Of several plateaus of concurrencies the last one is wide: 0 is one by itself.
+        let last_first = inner.iter().copied().rev();
+        let Some(nearest) = last_first.min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
             return set;
         };
         let along = self.along(CONCURRENCY, nearest);

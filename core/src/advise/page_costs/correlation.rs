@@ -10,13 +10,16 @@
 //! short and long ranges it is a mean, and it leaves short ranges to index scans, since the planner does not
 //! know that a bitmap scan of the same pages prefetches.
 //!
+//! Where rows lie in the order of the index, no lower correlation is told, though bitmap scans may be faster:
+//! joins and sorts that need the order would be planned as if there were none.
+//!
 //! # Limitations and caveats
 //! - It is one number for short and long ranges.
 //! - It is as good as the model's times, and as the ranges are like those that queries ask for.
 
 use super::choose::{Asked, Judged, Regret, judge, slowdowns};
 use super::model::{Locality, PlannedScan, Times};
-use crate::advise::plateau::{AS_GOOD, INNER};
+use crate::advise::plateau::{AS_GOOD, INNER, off_middle};
 
 /// Correlations to ask for.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
@@ -26,10 +29,10 @@ pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8
 pub const HARM: f64 = 1.2;
 
 /// How many times as long a query may take. One of over half of the rows that gets a scan of the whole table
-/// may take longer by as much as that has more rows.
-fn limit(query: &Asked, pick: PlannedScan) -> f64 {
+/// may take longer by as much as that has more rows, and by no more than the queries gain on average.
+fn limit(query: &Asked, pick: PlannedScan, gain: f64) -> f64 {
     let of_table = query.table.rows / query.rows;
-    if pick == PlannedScan::Sequential && of_table < 2.0 { of_table.max(HARM) } else { HARM }
+    if pick == PlannedScan::Sequential && of_table < 2.0 { of_table.min(gain).max(HARM) } else { HARM }
 }
 
 /// What the planner should take a correlation for.
@@ -87,11 +90,16 @@ impl IndexPicks {
         let Judged { regrets, candidates } = judge(asked, &moved, &places, concurrencies, times);
         const IN_FORCE: usize = 0;
         let slowdowns = |place| slowdowns(asked, (place, IN_FORCE), concurrency, times);
-        let is_over =
-            |place: usize, (factor, query): (f64, &Asked)| factor > limit(query, query.picks[place]);
-        let harms = |place| slowdowns(place).zip(asked).any(|query| is_over(place, query));
+        let harms = |place: usize| {
+            let gain = regrets[IN_FORCE].cold / regrets[place].cold;
+            slowdowns(place).zip(asked).any(|(factor, query)| factor > limit(query, query.picks[place], gain))
+        };
+        let hides_order = |place: usize| {
+            asked[0].index.locality.is_in_order() && correlations[place] < correlations[IN_FORCE]
+        };
         let is_better = |place: &usize| {
-            candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE) && !harms(*place)
+            let is_sure = candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE);
+            is_sure && !harms(*place) && !hides_order(*place)
         };
         let off = |place: &usize| (correlations[*place] - correlations[IN_FORCE]).abs();
         let nearest = (0..correlations.len()).filter(is_better).min_by(|a, b| off(a).total_cmp(&off(b)));
@@ -130,8 +138,9 @@ impl Together {
 }
 
 /// What to tell the planner of each of these indexes at `preferred`, if they do about best with it there;
-/// else at the one `among` the measured `concurrencies` where they do best. At another one those that lead to
-/// bitmap scans may gain nothing, or harm a query. None without a concurrency.
+/// else at the one `among` the measured `concurrencies`, ascending, that is in the middle of those where they
+/// do. At another one those that lead to bitmap scans may gain nothing, or harm a query. None without a
+/// concurrency.
 pub fn choose_together(
     indexes: &[IndexPicks],
     preferred: u32,
@@ -149,15 +158,20 @@ pub fn choose_together(
         };
         indexes.iter().zip(&together.choices).map(of_index).sum::<f64>()
     };
-    let all: Vec<(f64, Together)> =
+    let mut all: Vec<(f64, Together)> =
         among.iter().copied().map(at).map(|together| (cost(&together), together)).collect();
     let least = all.iter().map(|(cost, _)| *cost).min_by(f64::total_cmp)?;
     let queries = indexes.iter().map(|picks| picks.asked.len()).sum::<usize>() as f64;
-    let about_best = |(cost, together): &&(f64, Together)| {
-        together.concurrency == preferred && *cost <= least + queries * AS_GOOD.ln()
+    all.retain(|(cost, _)| *cost <= least + queries * AS_GOOD.ln());
+    let value = |(_, together): &(f64, Together)| f64::from(together.concurrency);
+    let range = (value(all.first()?), value(all.last()?));
+    let off = |of: &(f64, Together)| {
+        if of.1.concurrency == preferred { -1.0 } else { off_middle(range, value(of)) }
     };
-    let best = || all.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-    all.iter().find(about_best).or_else(best).map(|(_, together)| together.clone())
+    let order = |a: &(f64, Together), b: &(f64, Together)| {
+        off(a).total_cmp(&off(b)).then_with(|| a.0.total_cmp(&b.0))
+    };
+    all.into_iter().min_by(order).map(|(_, together)| together)
 }
 
 #[cfg(test)]
@@ -173,6 +187,11 @@ mod tests {
 
     /// Random reads take 100 us one at a time, and 10 us prefetched, with an error of `error_pct` percent.
     fn times(error_pct: f64) -> Times {
+        times_of(error_pct, 6.0)
+    }
+
+    /// The same where all pages, prefetched, take `all_us` each.
+    fn times_of(error_pct: f64, all_us: f64) -> Times {
         let known = |us: f64| {
             let error = us * error_pct / 100.0;
             Estimate { us, interval: Some((us - error, us + error)) }
@@ -187,7 +206,7 @@ mod tests {
             (1.0, 1, 90.0),
             (0.01, 16, 12.0),
             (0.5, 16, 8.0),
-            (1.0, 16, 6.0),
+            (1.0, 16, all_us),
         ];
         let times = PageTimes {
             shared: Some(known(0.1)),
@@ -260,9 +279,16 @@ mod tests {
     fn what_is_not_sure_is_not_told() {
         // Neither where times are hardly known,
         assert_eq!(chosen(JITTERED, 0.9999, &[], 900.0).value, 0.9999);
-        // nor where the rows may as well lie in order.
-        let in_order = Locality::of(0.0, 1.0);
-        assert_eq!(chosen(JITTERED, 0.9999, &[in_order], 3.0).value, 0.9999);
+        // nor where the rows may as well lie in order, so that an index scan is faster.
+        let index = Index { pages: 6000.0, locality: Locality::of(0.3, 1.0) };
+        let picks = vec![PlannedScan::Index, PlannedScan::Bitmap];
+        let asked = vec![Asked { table: TABLE, index, rows: 0.03 * TABLE.rows, covered: false, picks }];
+        let value = |moved: &[Locality]| {
+            let picks =
+                IndexPicks { asked: asked.clone(), moved: moved.to_vec(), correlations: vec![0.9, 0.0] };
+            picks.choose(16, &CONCURRENCIES, &times_of(3.0, 12.0)).expect("queries").value
+        };
+        assert_eq!((value(&[]), value(&[Locality::of(0.0, 1.0)])), (0.0, 0.9));
         let none = IndexPicks { asked: Vec::new(), moved: Vec::new(), correlations: vec![1.0] };
         assert_eq!(none.choose(16, &CONCURRENCIES, &times(3.0)), None);
     }
@@ -278,27 +304,32 @@ mod tests {
         let none = IndexPicks { asked: Vec::new(), ..jittered.clone() };
         let indexes = [in_order, jittered.clone(), none];
         let together = |preferred| {
-            let found = choose_together(&indexes, preferred, &CONCURRENCIES, &CONCURRENCIES, &times(3.0));
+            let found = choose_together(&indexes, preferred, &[1, 16], &CONCURRENCIES, &times(3.0));
             found.map(|together| (together.told(), together.concurrency)).expect("a concurrency")
         };
         let told = vec![None, Some(at(16).value), None];
         // At 1 it gains nothing.
         assert_eq!(together(1), (told.clone(), 16));
         assert_eq!(together(16), (told, 16));
+        // Of those that are as good, one in the middle.
+        let none = || choose_together(&[], 1, &[0, 8, 64], &CONCURRENCIES, &times(3.0));
+        assert_eq!(none().map(|together| together.concurrency), Some(8));
     }
 
     #[test]
-    fn over_half_of_the_rows_may_take_as_long_as_the_table() {
+    fn over_half_of_the_rows_may_take_as_long_as_the_table_if_others_gain_as_much() {
         let index = Index { pages: 6000.0, locality: JITTERED };
         let of = |share: f64, pick| {
             let rows = share * TABLE.rows;
-            limit(&Asked { table: TABLE, index, rows, covered: false, picks: Vec::new() }, pick)
+            let query = Asked { table: TABLE, index, rows, covered: false, picks: Vec::new() };
+            [3.0, 1.3, 1.0].map(|gain| limit(&query, pick, gain))
         };
+        let shares = [0.0001, 0.5, 0.625, 0.8, 1.0];
         assert_eq!(
-            [0.0001, 0.5, 0.8, 1.0].map(|share| of(share, PlannedScan::Sequential)),
-            [1.2, 1.2, 1.25, 1.2]
+            shares.map(|share| of(share, PlannedScan::Sequential)),
+            [[1.2; 3], [1.2; 3], [1.6, 1.3, 1.2], [1.25, 1.25, 1.2], [1.2; 3]]
         );
-        assert_eq!(of(0.8, PlannedScan::Bitmap), 1.2);
+        assert_eq!(of(0.8, PlannedScan::Bitmap), [1.2; 3]);
     }
 
     #[test]

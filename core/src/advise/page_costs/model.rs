@@ -8,7 +8,7 @@
 //! | plan | cold | warm |
 //! |---|---|---|
 //! | sequential | the slower of device and processor, which overlap | pages from the OS cache; the tuples |
-//! | index | each page once, at random or in order as the index is; hits; the tuples | the same from memory |
+//! | index | each page once, at random or in order as the index is; hits; locks; the tuples | the same from memory |
 //! | bitmap | each page once by the density curve; the tuples | each page once from memory; the tuples |
 //! | index-only | the index's own pages; the tuples | the same from the OS cache |
 //!
@@ -17,8 +17,8 @@
 //!
 //! # Limitations and caveats
 //! - A tuple's work is taken as a multiple of what a bare count takes. The multiples, and those of memory,
-//!   were found by fitting forced plans of one machine (docs/model.md), and are about the same for any
-//!   processor with caches.
+//!   were found by fitting forced plans of one machine on PostgreSQL 15 and 18 (docs/model.md), and are about
+//!   the same for any processor with caches.
 //! - Where the rows of a range lie is taken to be alike all over the index.
 //! - Index-only scans are taken to find every page all-visible.
 //!
@@ -34,14 +34,20 @@ use crate::measure::page_times::{Estimate, PageTimes};
 /// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
 const FILTERED_TUPLE: f64 = 1.8;
 /// A tuple's work in an index scan: its entry, its fetch, and its column.
-const INDEX_TUPLE: f64 = 2.0;
+const INDEX_TUPLE: f64 = 1.4;
+/// What it takes besides to lock the page for each tuple, in hits.
+const LOCKING: f64 = 0.7;
 /// A tuple's work in a bitmap scan: its entry, its place in the bitmap, and its column.
-const BITMAP_TUPLE: f64 = 2.3;
+const BITMAP_TUPLE: f64 = 2.8;
 /// A tuple's work in an index-only scan.
 const INDEX_ONLY_TUPLE: f64 = 1.7;
 
-/// Pages of an index and of the visibility map that are read one by one before the first row: cold.
-const DESCENT: f64 = 6.0;
+/// Random reads before the first row, with nothing cached: of the index, of the visibility map and of the
+/// table.
+const DESCENT: f64 = 8.0;
+
+/// The concurrency at which pages are read when they are needed, as an index scan reads all.
+const UNAIDED: u32 = 0;
 
 /// Longest stretch, in pages, that is as good as in order.
 const IN_ORDER: f64 = 4.0;
@@ -50,9 +56,9 @@ const UNFORESEEN: f64 = 0.6;
 
 /// A page in shared buffers that none of the processor's caches holds, over a hit in one that they do hold.
 const FAR_PAGE: f64 = 13.0;
-/// The same for a row on a page that was visited before, among others: of a stretch, and anywhere in the
-/// table.
-const NEAR_AGAIN: f64 = 4.0;
+/// The same for a row on a page that was visited before, with others in between: of a stretch, and anywhere
+/// in the table.
+const NEAR_AGAIN: f64 = 2.7;
 const FAR_AGAIN: f64 = 7.0;
 /// What it takes to push another page out of shared buffers, in such hits.
 const PUSHING: f64 = 15.0;
@@ -68,6 +74,8 @@ pub struct Locality {
     /// How many of these others are on a page where they follow one another, if not as many as anywhere: of
     /// equal values spread over the table, or of an index on some rows that lie together.
     pub per_page: Option<f64>,
+    /// Share of these others that lie on another page than the one before.
+    pub hops: f64,
     /// Do they lie from the end of the table to its beginning, so that no kernel reads ahead?
     pub is_backward: bool,
 }
@@ -75,7 +83,12 @@ pub struct Locality {
 impl Locality {
     /// Rows that lie forwards, as many on a page as anywhere.
     pub const fn of(scattered: f64, stretch: f64) -> Self {
-        Self { scattered, stretch, per_page: None, is_backward: false }
+        Self { scattered, stretch, per_page: None, hops: 1.0 - 1.0 / stretch, is_backward: false }
+    }
+
+    /// Do the rows lie in the order of the index, as far as a scan by it notices?
+    pub fn is_in_order(&self) -> bool {
+        self.scattered <= FEW_FAR && self.stretch <= IN_ORDER
     }
 
     /// Do the rows lie alike, as far as a range visits them?
@@ -195,13 +208,16 @@ impl Times {
         let visited = Visited::of(table, &index.locality, rows);
         let leaves = share * index.pages;
         let leaves = match caches {
-            Caches::Cold => DESCENT * self.random + leaves * self.sequential,
+            Caches::Cold => DESCENT * self.random + leaves * self.in_order(),
             Caches::Warm => leaves * self.os_sequential,
         };
         let tuples = |work: f64| rows * work * self.tuple;
         match scan {
             PlannedScan::Sequential => self.all_pages(table, caches),
-            PlannedScan::Index => leaves + self.one_by_one(&visited, table, caches) + tuples(INDEX_TUPLE),
+            PlannedScan::Index => {
+                let locking = rows * LOCKING * self.hit;
+                leaves + self.one_by_one(&visited, table, caches) + tuples(INDEX_TUPLE) + locking
+            }
             PlannedScan::Bitmap => {
                 let pages = match caches {
                     Caches::Cold => self.with_gaps(&visited, concurrency),
@@ -223,10 +239,24 @@ impl Times {
     }
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
-        let of = |pages: f64, density: f64| {
-            if pages > 0.0 { pages * self.curve.at(density, concurrency) } else { 0.0 }
-        };
-        of(visited.near, visited.near_density) + of(visited.far, visited.far_density)
+        self.ascending(visited.near, visited.near_density, concurrency)
+            + self.ascending(visited.far, visited.far_density, concurrency)
+    }
+
+    /// The time of pages that are read ascending, from the first on: as far as they come as fast as in order,
+    /// readahead has to get going. It begins with a few pages and doubles, and each time is waited for.
+    fn ascending(&self, pages: f64, density: f64, concurrency: u32) -> f64 {
+        if pages <= 0.0 {
+            return 0.0;
+        }
+        let each = self.curve.at(density, concurrency);
+        let doublings = (1.0 + pages).log2() * (self.in_order() / each).min(1.0);
+        pages * each + doublings * self.random
+    }
+
+    /// The time of a page in order that is read when it is needed.
+    fn in_order(&self) -> f64 {
+        self.curve.at(1.0, UNAIDED)
     }
 
     /// The time of a page, of `pages` that were visited right before, in no order.
@@ -241,19 +271,17 @@ impl Times {
 
     /// The time of the table's pages in an index scan.
     fn one_by_one(&self, visited: &Visited, table: &Table, caches: Caches) -> f64 {
-        let near_again = if visited.is_in_order() { 0.0 } else { NEAR_AGAIN * self.hit };
         // Of pages anywhere those are found again that shared buffers still hold.
         let kept = (self.buffers / table.pages.max(1.0)).min(1.0);
         let far_again = kept * FAR_AGAIN * self.hit + (1.0 - kept) * self.pushing();
-        let again = (visited.near_rows - visited.near).max(0.0) * near_again
+        let again = (visited.near_rows * visited.hops - visited.near).max(0.0) * NEAR_AGAIN * self.hit
             + (visited.far_rows - visited.far).max(0.0) * far_again;
         let first = match caches {
             Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
             Caches::Cold => {
                 // In order the kernel reads ahead.
                 let foreseen = visited.near - visited.unforeseen();
-                let in_order =
-                    if foreseen > 0.0 { foreseen * self.curve.at(visited.near_density, 0) } else { 0.0 };
+                let in_order = self.ascending(foreseen, visited.near_density, UNAIDED);
                 in_order + (visited.unforeseen() + visited.far) * self.random
             }
         };
@@ -274,6 +302,7 @@ pub(super) struct Visited {
     far: f64,
     far_density: f64,
     stretch: f64,
+    hops: f64,
     table_pages: f64,
     is_backward: bool,
 }
@@ -295,6 +324,7 @@ impl Visited {
             far,
             far_density: (far / pages).clamp(0.0, 1.0),
             stretch: locality.stretch,
+            hops: locality.hops,
             table_pages: pages,
             is_backward: locality.is_backward,
         }
@@ -362,6 +392,7 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
         scattered,
         stretch,
         per_page: differs.then_some(per_page),
+        hops: (ups + downs) / sum(|one| (one.near - 1.0).max(1.0)),
         is_backward: is_in_a_row && downs > ups,
     })
 }

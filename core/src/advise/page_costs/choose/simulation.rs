@@ -39,7 +39,7 @@ impl Device {
             })
         });
         PageTimes {
-            shared: Some(exactly(0.3)),
+            shared: Some(exactly(0.08)),
             os_sequential: Some(exactly(0.9)),
             os_random: Some(exactly(1.8)),
             device_sequential: Some(exactly(self.sequential)),

@@ -66,7 +66,7 @@ fn the_best_cell_is_found_with_its_concurrency() {
     assert_eq!(chosen.settings, set(1, 16));
     // Towards the cell that takes the index for all it ceases soon.
     assert_eq!((chosen.random, chosen.sequential), ((3.84, 8.0), (1.0, 1.0)));
-    assert_eq!(chosen.concurrencies, (8, 64));
+    assert_eq!(chosen.concurrencies, (6, 64));
     // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
     let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
     let warm = few(PlannedScan::Bitmap, 0, Caches::Warm) / few(PlannedScan::Index, 0, Caches::Warm);
@@ -143,7 +143,7 @@ fn the_index_alone_counts_only_where_it_holds_all() {
         regrets(&[asked]).at(&set(0, 16)).expect("a regret")
     };
     assert!(close(only(false).worst_cold, 1.0));
-    assert!(only(true).worst_cold > 4.0, "{:?}", only(true));
+    assert!(only(true).worst_cold > 3.0, "{:?}", only(true));
 }
 
 /// Regrets that are given: of each cell, cold and warm, at one concurrency.

@@ -28,8 +28,20 @@ fn page_times(sparse: &[(f64, u32, f64)]) -> PageTimes {
     }
 }
 
+/// The tuple, and the lock of its page.
+fn of_index_tuple() -> f64 {
+    INDEX_TUPLE * 0.25 + LOCKING * HIT
+}
+
 const HIT: f64 = 0.125;
 const OS_RANDOM: f64 = 2.0;
+
+/// Until readahead is going, which the flat curve makes as much of as in order.
+fn going(pages: f64) -> f64 {
+    (1.0 + pages).log2() * 64.0
+}
+
+const BEFORE_THE_FIRST: f64 = DESCENT * 64.0;
 /// A page in shared buffers that no processor's cache holds.
 const ELSEWHERE: f64 = FAR_PAGE * HIT;
 
@@ -81,14 +93,14 @@ fn a_sequential_scan_takes_what_is_slower() {
 
 #[test]
 fn an_index_only_scan_takes_its_leaves_and_tuples() {
-    // A tenth of the leaves: cold 6 · 64 + 10 · 8, warm 10 · 1.
+    // A tenth of the leaves: cold 8 · 64 + 10 · 32, warm 10 · 1.
     let tuples = 1000.0 * INDEX_ONLY_TUPLE * 0.25;
     assert_takes(
         &flat(1e6),
         PlannedScan::IndexOnly,
         ANYWHERE,
         1000.0,
-        [384.0 + 80.0 + tuples, 10.0 + tuples],
+        [BEFORE_THE_FIRST + 320.0 + tuples, 10.0 + tuples],
     );
 }
 
@@ -96,25 +108,26 @@ fn an_index_only_scan_takes_its_leaves_and_tuples() {
 fn ten_rows_anywhere() {
     // 1000 · (1 − 0.999^10) = 9.9551 pages, and 0.0449 times one of them again, in buffers that hold all.
     let pages = 9.9551;
-    let (cold, warm) = (384.0 + 0.1 * 8.0, 0.1);
-    let rest = 0.0449 * FAR_AGAIN * HIT + 10.0 * INDEX_TUPLE * 0.25;
+    let (cold, warm) = (BEFORE_THE_FIRST + 0.1 * 32.0, 0.1);
+    let rest = 0.0449 * FAR_AGAIN * HIT + 10.0 * of_index_tuple();
     let wanted = [cold + pages * 64.0 + rest, warm + pages * ELSEWHERE + rest];
     assert_takes(&flat(1e6), PlannedScan::Index, ANYWHERE, 10.0, wanted);
     // Tuples, and their places in the bitmap.
     let rest = 10.0 * BITMAP_TUPLE * 0.25 + 10.0 * HIT;
-    let wanted = [cold + pages * 32.0 + rest, warm + pages * ELSEWHERE + rest];
-    assert_takes(&flat(1e6), PlannedScan::Bitmap, ANYWHERE, 10.0, wanted);
+    let cold = cold + going(pages) + pages * 32.0 + rest;
+    assert_takes(&flat(1e6), PlannedScan::Bitmap, ANYWHERE, 10.0, [cold, warm + pages * ELSEWHERE + rest]);
     // Buffers of five pages: each pushes another one out.
-    let wanted = [cold + pages * 32.0 + rest, warm + pages * (OS_RANDOM + PUSHING * HIT) + rest];
+    let wanted = [cold, warm + pages * (OS_RANDOM + PUSHING * HIT) + rest];
     assert_takes(&flat(5.0), PlannedScan::Bitmap, ANYWHERE, 10.0, wanted);
 }
 
 #[test]
 fn a_tenth_in_order() {
-    // 101 pages, each read as the kernel reads ahead; no page is looked up again for its next row.
+    // 101 pages, as the kernel reads ahead once it is going; no page is looked up again for its next row.
     let pages = 101.0;
-    let tuples = 1000.0 * INDEX_TUPLE * 0.25;
-    let wanted = [384.0 + 80.0 + pages * 32.0 + tuples, 10.0 + pages * ELSEWHERE + tuples];
+    let cold = BEFORE_THE_FIRST + 320.0 + going(pages) + pages * 32.0;
+    let tuples = 1000.0 * of_index_tuple();
+    let wanted = [cold + tuples, 10.0 + pages * ELSEWHERE + tuples];
     assert_takes(&flat(1e6), PlannedScan::Index, IN_THE_ORDER, 1000.0, wanted);
 }
 
@@ -125,8 +138,10 @@ fn a_tenth_in_a_stretch() {
     let locality = Locality::of(0.0, 100.0);
     let pages = 198.67;
     let at_random = UNFORESEEN * 100.0;
-    let rest = (1000.0 - pages) * NEAR_AGAIN * HIT + 1000.0 * INDEX_TUPLE * 0.25;
-    let cold = 384.0 + 80.0 + at_random * 64.0 + (pages - at_random) * 32.0 + rest;
+    // One row in a hundred lies where the one before does.
+    let rest = (990.0 - pages) * NEAR_AGAIN * HIT + 1000.0 * of_index_tuple();
+    let foreseen = pages - at_random;
+    let cold = BEFORE_THE_FIRST + 320.0 + at_random * 64.0 + going(foreseen) + foreseen * 32.0 + rest;
     assert_takes(&flat(1e6), PlannedScan::Index, locality, 1000.0, [cold, 10.0 + pages * ELSEWHERE + rest]);
 }
 
@@ -138,7 +153,7 @@ fn a_bitmap_scan_goes_by_the_curve() {
     let of = |concurrency| {
         times.of_scan(PlannedScan::Bitmap, &TABLE, &index(ANYWHERE), 1e4, concurrency, Caches::Cold)
     };
-    let rest = 384.0 + 800.0 + 1e4 * BITMAP_TUPLE * 0.25 + 1e4 * HIT;
+    let rest = BEFORE_THE_FIRST + 6400.0 + going(1000.0) + 1e4 * BITMAP_TUPLE * 0.25 + 1e4 * HIT;
     assert!((of(16) / (rest + 1e4) - 1.0).abs() < 1e-3, "{}", of(16));
     assert!((of(1) / (rest + 6.4e4) - 1.0).abs() < 1e-3, "{}", of(1));
 }
@@ -194,12 +209,19 @@ fn sampled(mut page: impl FnMut(u64, &mut Xoshiro256PlusPlus) -> u64) -> Localit
 
 #[test]
 fn where_rows_lie() {
-    assert_eq!(sampled(|row, _| row / 10), IN_THE_ORDER);
+    // On a page are ten rows that follow one another.
+    let in_order = sampled(|row, _| row / 10);
+    assert!((0.09..0.11).contains(&in_order.hops), "{in_order:?}");
+    assert_eq!(Locality { hops: 0.0, ..in_order }, IN_THE_ORDER);
+    // Ten rows of two pages, in no order.
+    let found = sampled(|row, rng| row / 10 + rng.random_range(0..=1));
+    assert!((0.4..0.6).contains(&found.hops) && found.is_in_order(), "{found:?}");
     assert_eq!(sampled(|_, rng| rng.random_range(0..10_000)), ANYWHERE);
     for jitter in [20, 100, 200] {
         let found = sampled(|row, rng| row / 10 + rng.random_range(0..=2 * jitter) - jitter);
         let stretch = 2.0 * jitter as f64;
         assert_eq!(found.scattered, 0.0, "{jitter}: {found:?}");
+        assert!(found.hops > 0.95 && !found.is_in_order(), "{jitter}: {found:?}");
         assert!((0.55 * stretch..1.2 * stretch).contains(&found.stretch), "{jitter}: {found:?}");
     }
     let found = sampled(|row, rng| if rng.random_bool(0.2) { rng.random_range(0..10_000) } else { row / 10 });
