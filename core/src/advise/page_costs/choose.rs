@@ -21,7 +21,7 @@
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
 //!   disagree, the least regret is not zero.
 
-use crate::advise::plateau::{Candidates, INNER, off_middle};
+use crate::advise::plateau::{Candidates, INNER, off_two_thirds};
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 
@@ -266,7 +266,7 @@ impl Regrets {
     }
 
     /// What is set, if it is as good as the best, or no place is sure to gain over it. Else, of those that
-    /// are as good and keep the most of it, the nearest, with the concurrency in the middle.
+    /// are as good and keep the most of it, the nearest, with the concurrency two thirds up.
     fn best(
         &self,
         candidates: &Candidates,
@@ -307,7 +307,7 @@ impl Regrets {
         let range = candidates.range(&along, f64::from(self.settings(nearest).concurrency));
         let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
         beside
-            .min_by(|a, b| off_middle(range, a.0).total_cmp(&off_middle(range, b.0)))
+            .min_by(|a, b| off_two_thirds(range, a.0).total_cmp(&off_two_thirds(range, b.0)))
             .map(|(_, place)| place)
     }
 

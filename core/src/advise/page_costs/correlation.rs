@@ -19,7 +19,7 @@
 
 use super::choose::{Asked, Judged, Regret, judge, slowdowns};
 use super::model::{Locality, PlannedScan, Times};
-use crate::advise::plateau::{AS_GOOD, INNER, off_middle};
+use crate::advise::plateau::{AS_GOOD, INNER, off_two_thirds};
 
 /// Correlations to ask for.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
@@ -28,11 +28,14 @@ pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8
 /// that one all day, and none of the others. Only a scan of the whole table may take longer.
 pub const HARM: f64 = 1.2;
 
-/// How many times as long a query may take. One of over half of the rows that gets a scan of the whole table
-/// may take longer by as much as that has more rows, and by no more than the queries gain on average.
+/// Rows of a table over those of a query that asks for many of them.
+const MANY: f64 = 3.0;
+
+/// How many times as long a query may take. One of over a third of the rows that gets a scan of the whole
+/// table may take longer by as much as that has more rows, and by no more than the queries gain on average.
 fn limit(query: &Asked, pick: PlannedScan, gain: f64) -> f64 {
     let of_table = query.table.rows / query.rows;
-    if pick == PlannedScan::Sequential && of_table < 2.0 { of_table.min(gain).max(HARM) } else { HARM }
+    if pick == PlannedScan::Sequential && of_table < MANY { of_table.min(gain).max(HARM) } else { HARM }
 }
 
 /// What the planner should take a correlation for.
@@ -60,6 +63,8 @@ pub struct CorrelationChoice {
 pub struct IndexPicks {
     /// The queries.
     pub asked: Vec<Asked>,
+    /// Other queries, which are not to be harmed either.
+    pub guarded: Vec<Asked>,
     /// Other places where the rows may lie as well.
     pub moved: Vec<Locality>,
     /// The correlations, of which the first is in force.
@@ -75,7 +80,7 @@ impl IndexPicks {
         concurrencies: &[u32],
         times: &Times,
     ) -> Option<CorrelationChoice> {
-        let Self { asked, moved, correlations } = self;
+        let Self { asked, guarded, moved, correlations } = self;
         let at = concurrencies.iter().position(|measured| *measured == concurrency)?;
         if asked.is_empty() || correlations.is_empty() {
             return None;
@@ -89,10 +94,13 @@ impl IndexPicks {
         let places: Vec<(usize, usize)> = (0..correlations.len()).map(|cell| (cell, at)).collect();
         let Judged { regrets, candidates } = judge(asked, &moved, &places, concurrencies, times);
         const IN_FORCE: usize = 0;
-        let slowdowns = |place| slowdowns(asked, (place, IN_FORCE), concurrency, times);
+        let slowdowns = |place| {
+            let of = move |queries| slowdowns(queries, (place, IN_FORCE), concurrency, times);
+            of(asked).zip(asked).chain(of(guarded).zip(guarded))
+        };
         let harms = |place: usize| {
             let gain = regrets[IN_FORCE].cold / regrets[place].cold;
-            slowdowns(place).zip(asked).any(|(factor, query)| factor > limit(query, query.picks[place], gain))
+            slowdowns(place).any(|(factor, query)| factor > limit(query, query.picks[place], gain))
         };
         let hides_order = |place: usize| {
             asked[0].index.locality.is_in_order() && correlations[place] < correlations[IN_FORCE]
@@ -115,7 +123,7 @@ impl IndexPicks {
             high,
             regret_in_force: regrets[IN_FORCE],
             regret: regrets[place],
-            slowdown: slowdowns(place).fold(1.0, f64::max),
+            slowdown: slowdowns(place).map(|(factor, _)| factor).fold(1.0, f64::max),
         })
     }
 }
@@ -138,7 +146,7 @@ impl Together {
 }
 
 /// What to tell the planner of each of these indexes at `preferred`, if they do about best with it there;
-/// else at the one `among` the measured `concurrencies`, ascending, that is in the middle of those where they
+/// else at the one `among` the measured `concurrencies`, ascending, that is two thirds up those where they
 /// do. At another one those that lead to bitmap scans may gain nothing, or harm a query. None without a
 /// concurrency.
 pub fn choose_together(
@@ -166,7 +174,7 @@ pub fn choose_together(
     let value = |(_, together): &(f64, Together)| f64::from(together.concurrency);
     let range = (value(all.first()?), value(all.last()?));
     let off = |of: &(f64, Together)| {
-        if of.1.concurrency == preferred { -1.0 } else { off_middle(range, value(of)) }
+        if of.1.concurrency == preferred { -1.0 } else { off_two_thirds(range, value(of)) }
     };
     let order = |a: &(f64, Together), b: &(f64, Together)| {
         off(a).total_cmp(&off(b)).then_with(|| a.0.total_cmp(&b.0))
@@ -249,7 +257,7 @@ mod tests {
             Asked { table: TABLE, index, rows, covered: false, picks }
         };
         let asked = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1].map(asked).into();
-        IndexPicks { asked, moved: moved.to_vec(), correlations }
+        IndexPicks { asked, guarded: Vec::new(), moved: moved.to_vec(), correlations }
     }
 
     fn chosen(locality: Locality, in_force: f64, moved: &[Locality], error_pct: f64) -> CorrelationChoice {
@@ -284,12 +292,17 @@ mod tests {
         let picks = vec![PlannedScan::Index, PlannedScan::Bitmap];
         let asked = vec![Asked { table: TABLE, index, rows: 0.03 * TABLE.rows, covered: false, picks }];
         let value = |moved: &[Locality]| {
-            let picks =
-                IndexPicks { asked: asked.clone(), moved: moved.to_vec(), correlations: vec![0.9, 0.0] };
+            let picks = IndexPicks {
+                asked: asked.clone(),
+                guarded: Vec::new(),
+                moved: moved.to_vec(),
+                correlations: vec![0.9, 0.0],
+            };
             picks.choose(16, &CONCURRENCIES, &times_of(3.0, 12.0)).expect("queries").value
         };
         assert_eq!((value(&[]), value(&[Locality::of(0.0, 1.0)])), (0.0, 0.9));
-        let none = IndexPicks { asked: Vec::new(), moved: Vec::new(), correlations: vec![1.0] };
+        let none =
+            IndexPicks { asked: Vec::new(), guarded: Vec::new(), moved: Vec::new(), correlations: vec![1.0] };
         assert_eq!(none.choose(16, &CONCURRENCIES, &times(3.0)), None);
     }
 
@@ -311,20 +324,20 @@ mod tests {
         // At 1 it gains nothing.
         assert_eq!(together(1), (told.clone(), 16));
         assert_eq!(together(16), (told, 16));
-        // Of those that are as good, one in the middle.
+        // Of those that are as good, the one two thirds up.
         let none = || choose_together(&[], 1, &[0, 8, 64], &CONCURRENCIES, &times(3.0));
         assert_eq!(none().map(|together| together.concurrency), Some(8));
     }
 
     #[test]
-    fn over_half_of_the_rows_may_take_as_long_as_the_table_if_others_gain_as_much() {
+    fn a_scan_of_the_table_for_many_of_its_rows_may_take_longer_if_others_gain_as_much() {
         let index = Index { pages: 6000.0, locality: JITTERED };
         let of = |share: f64, pick| {
             let rows = share * TABLE.rows;
             let query = Asked { table: TABLE, index, rows, covered: false, picks: Vec::new() };
             [3.0, 1.3, 1.0].map(|gain| limit(&query, pick, gain))
         };
-        let shares = [0.0001, 0.5, 0.625, 0.8, 1.0];
+        let shares = [0.0001, 0.33, 0.625, 0.8, 1.0];
         assert_eq!(
             shares.map(|share| of(share, PlannedScan::Sequential)),
             [[1.2; 3], [1.2; 3], [1.6, 1.3, 1.2], [1.25, 1.25, 1.2], [1.2; 3]]
@@ -344,10 +357,15 @@ mod tests {
         };
         let gain = asked(3000.0, PlannedScan::Bitmap);
         let chosen = |last: Asked| {
-            let asked = [vec![gain.clone(); 9], vec![last]].concat();
-            let picks = IndexPicks { asked, moved: Vec::new(), correlations: vec![0.9999, 0.0] };
-            let choice = picks.choose(16, &CONCURRENCIES, &times(3.0)).expect("queries");
-            (choice.value, choice.slowdown)
+            // Whether it weighs or not.
+            let of = |asked, guarded| {
+                let picks = IndexPicks { asked, guarded, moved: Vec::new(), correlations: vec![0.9999, 0.0] };
+                let choice = picks.choose(16, &CONCURRENCIES, &times(3.0)).expect("queries");
+                (choice.value, choice.slowdown)
+            };
+            let found = of(vec![gain.clone(); 9], vec![last.clone()]);
+            assert_eq!(of([vec![gain.clone(); 9], vec![last]].concat(), Vec::new()), found);
+            found
         };
         assert_eq!(chosen(gain.clone()), (0.0, 1.0));
         assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), (0.9999, 1.0));

@@ -321,12 +321,12 @@ mod tests {
         let lines = [(0, 60.0), (1, 70.0), (16, 12.2), (32, 12.1), (64, 12.0), (128, 13.0)];
         let choose = |in_force| plateau(&lines, in_force);
         // 5 % are 12.6.
-        assert_eq!(choose(None), (32, 16, 97));
+        assert_eq!(choose(None), (64, 16, 97));
         assert_eq!(choose(Some(16)), (16, 16, 97));
         assert_eq!(choose(Some(64)), (64, 16, 97));
         assert_eq!(choose(Some(20)), (20, 16, 97));
         for bad in [0, 1, 128, 1000] {
-            assert_eq!(choose(Some(bad)), (32, 16, 97), "{bad}");
+            assert_eq!(choose(Some(bad)), (64, 16, 97), "{bad}");
         }
     }
 

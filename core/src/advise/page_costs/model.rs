@@ -88,7 +88,7 @@ impl Locality {
 
     /// Do the rows lie in the order of the index, as far as a scan by it notices?
     pub fn is_in_order(&self) -> bool {
-        self.scattered <= FEW_FAR && self.stretch <= IN_ORDER
+        self.scattered <= HARDLY_ANY && self.stretch <= IN_ORDER
     }
 
     /// Do the rows lie alike, as far as a range visits them?
@@ -375,8 +375,13 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
     }
     let sum = |count: fn(&SampledRows) -> f64| samples.iter().map(count).sum::<f64>();
     let (rows, ups, downs) = (sum(|one| one.rows), sum(|one| one.ups), sum(|one| one.downs));
+    let mut far = rows - sum(|one| one.near);
+    if far <= FEW_FAR * rows {
+        // Of few, more than by chance may lie on one page, which is read once: new versions of rows.
+        far = sum(|one| one.far_pages);
+    }
     // Of rows anywhere, some are near by chance.
-    let scattered = (sum(|one| one.rows - one.near) / rows / (1.0 - 2.0 * FAR)).min(1.0);
+    let scattered = (far / rows / (1.0 - 2.0 * FAR)).min(1.0);
     if scattered > MOSTLY {
         return Some(Locality::of(1.0, 1.0));
     }
@@ -466,8 +471,10 @@ const FAR: f64 = 0.05;
 /// Of rows that lie anywhere, few are on a page that another one of the same sample is on: on fewer pages
 /// than this share of them they are in an order.
 const ALONE: f64 = 0.6;
-/// A share of far rows up to this changes little, wherever they lie.
+/// Up to this share of far rows need not lie anywhere: how many pages they are on is known.
 const FEW_FAR: f64 = 0.05;
+/// Up to this share of rows anywhere the others may be said to lie in order.
+const HARDLY_ANY: f64 = 0.01;
 /// If more than this share of the rows lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
 /// Rows lie in a row if no more than this share of the steps goes the other way.

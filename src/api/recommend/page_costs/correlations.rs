@@ -83,7 +83,7 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     };
     let loss = match slowdown {
         slowdown if *slowdown > HARM => {
-            format!("; with it a range of over half of the rows may take {slowdown:.1} times as long")
+            format!("; with it a range of over a third of the rows may take {slowdown:.1} times as long")
         }
         _ => String::new(),
     };

@@ -20,6 +20,10 @@ use crate::pg::catalog::planner::{self, ParallelPlans, Picked, Premise, TableQue
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
 
+/// Shares of ranges that a correlation may not harm either: between the last two of the others the planner
+/// may go over to a scan of the whole table.
+const GUARDED: [f64; 2] = [0.35, 0.45];
+
 /// Types of which a part of a difference can be taken.
 const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", "double precision"];
 
@@ -225,24 +229,20 @@ impl Inquiry {
         Ok(self.queries.iter().zip(picks).map(of_query).collect())
     }
 
-    /// The numbers of the wanted queries by one index, and what the planner picks for each under these
-    /// premises.
-    fn ask_of(
+    /// What the planner picks for each of these queries under these premises; None where the model does not
+    /// know the plan, or there was no time.
+    fn ask(
         &self,
-        place: usize,
-        is_wanted: &dyn Fn(&IndexQuery) -> bool,
+        its: &[&IndexQuery],
         premises: &[Premise],
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Vec<(usize, Asked)> {
-        let all = self.queries.iter().enumerate();
-        let its: Vec<(usize, &IndexQuery)> =
-            all.filter(|(_, query)| query.place == place && is_wanted(query)).collect();
-        let queries: Vec<TableQuery> = its.iter().map(|(_, query)| query.query.clone()).collect();
+    ) -> Vec<Option<Asked>> {
+        let queries: Vec<TableQuery> = its.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(&queries, premises, ParallelPlans::None, goes_on).unwrap_or_default();
-        let of_query = |((number, query), picks): ((usize, &IndexQuery), Option<Vec<Picked>>)| {
-            Some((number, self.indexes[place].asked(query, &picks?)?))
+        let of_query = |(query, picks): (&&IndexQuery, Option<Vec<Picked>>)| {
+            self.indexes[query.place].asked(query, &picks?)
         };
-        its.into_iter().zip(picks).filter_map(of_query).collect()
+        its.iter().zip(picks).map(of_query).collect()
     }
 
     /// What the planner picks at each of some correlations of an index, at these page costs.
@@ -253,9 +253,14 @@ impl Inquiry {
         let told = others.iter().map(|other| index.corrected(cell, *other));
         let premises: Vec<Premise> = [premise(cell)].into_iter().chain(told).collect();
         // An index-only scan of a vacuumed table costs the same whatever the correlation.
-        let asked = self.ask_of(place, &|query| !query.covered, &premises, goes_on);
+        let of_index = |query: &&IndexQuery| query.place == place && !query.covered;
+        let its: Vec<&IndexQuery> = self.queries.iter().filter(of_index).collect();
+        let guarded = queries_of(place, &index.facts, &GUARDED);
+        let guarded: Vec<&IndexQuery> = guarded.iter().filter(of_index).collect();
+        let mut ask = |its: &[&IndexQuery]| self.ask(its, &premises, goes_on).into_iter().flatten().collect();
         IndexPicks {
-            asked: asked.into_iter().map(|(_, asked)| asked).collect(),
+            asked: ask(&its),
+            guarded: ask(&guarded),
             moved: index.visits.each_moved().to_vec(),
             correlations: [vec![in_force], others].concat(),
         }
@@ -276,9 +281,13 @@ impl Inquiry {
         for (place, correlation) in told() {
             let premises: Vec<Premise> =
                 cells.iter().map(|cell| self.indexes[place].corrected(*cell, correlation)).collect();
-            for (number, asked) in self.ask_of(place, &|_| true, &premises, goes_on) {
+            let its = || self.queries.iter().enumerate().filter(|(_, query)| query.place == place);
+            let queries: Vec<&IndexQuery> = its().map(|(_, query)| query).collect();
+            for ((number, _), asked) in its().zip(self.ask(&queries, &premises, goes_on)) {
                 // What was not asked before would weigh on one side only.
-                corrected[number] = corrected[number].as_ref().map(|_| asked);
+                if let (Some(before), Some(asked)) = (corrected[number].as_mut(), asked) {
+                    *before = asked;
+                }
             }
         }
         (told().next().is_some() && goes_on()).then_some(corrected)
@@ -412,29 +421,29 @@ pub(super) fn ask(
 /// Queries by each index, in such an order that any first part of them has some of each index.
 fn queries(probed: &[Probed]) -> Vec<IndexQuery> {
     const STEP: usize = 7;
-    let of_index = |(place, probed): (usize, &Probed)| {
-        let table = pg_sys::Oid::from(probed.facts.table);
-        let of_range = move |condition: String| {
-            // A tid is in the table only; a query without columns needs no more than the index.
-            [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| IndexQuery {
-                place,
-                covered,
-                query: TableQuery { table, what, condition: condition.clone() },
-            })
-        };
-        ranges(&probed.facts).into_iter().flat_map(of_range)
-    };
+    let of_index = |(place, probed): (usize, &Probed)| queries_of(place, &probed.facts, &SELECTIVITIES);
     let mut all: Vec<(usize, IndexQuery)> =
         probed.iter().enumerate().flat_map(of_index).enumerate().collect();
     all.sort_by_key(|(number, _)| number % STEP);
     all.into_iter().map(|(_, query)| query).collect()
 }
 
-/// A condition for each of the [`SELECTIVITIES`]: this share of the rows meets it.
-fn ranges(facts: &IndexFacts) -> Vec<String> {
-    SELECTIVITIES.iter().enumerate().filter_map(|(number, share)| range(facts, *share, number)).collect()
+/// Two queries by the index at `place` for each of these shares of the rows.
+fn queries_of(place: usize, facts: &IndexFacts, shares: &[f64]) -> Vec<IndexQuery> {
+    let table = pg_sys::Oid::from(facts.table);
+    let of_range = |condition: String| {
+        // A tid is in the table only; a query without columns needs no more than the index.
+        [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| IndexQuery {
+            place,
+            covered,
+            query: TableQuery { table, what, condition: condition.clone() },
+        })
+    };
+    let ranges = shares.iter().enumerate().filter_map(|(number, share)| range(facts, *share, number));
+    ranges.flat_map(of_range).collect()
 }
 
+/// A condition that this share of the rows meets.
 fn range(facts: &IndexFacts, share: f64, number: usize) -> Option<String> {
     let IndexFacts { column, column_type, bounds, covered, category, .. } = facts;
     let parts = (bounds.len() - 1) as f64;

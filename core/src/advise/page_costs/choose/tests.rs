@@ -108,14 +108,14 @@ fn settings_suit_the_correlations_that_are_advised() {
     let corrected = [asked(100.0, [BITMAP; 4])];
     let in_force = set(1, 1);
     assert_eq!(regrets(&as_is).choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
-    assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(1, 16)));
+    assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(1, 64)));
     // A user that follows the one, the other, or both, is told the same here.
     assert_eq!(beside(&as_is, &corrected, &set(1, 16)), Some(set(1, 16)));
-    assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(1, 16)));
+    assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(1, 64)));
     assert_eq!(regrets(&corrected).choose(&set(1, 16)).map(|chosen| chosen.settings), Some(set(1, 16)));
-    // Where correlations change nothing, all is as without.
-    let once = regrets(&few_and_all()).choose(&in_force).map(|chosen| chosen.settings);
-    assert_eq!(beside(&few_and_all(), &few_and_all(), &in_force), once);
+    // Where correlations change nothing, the costs are as without.
+    let once = regrets(&few_and_all()).choose(&in_force).map(|chosen| chosen.settings.cell);
+    assert_eq!(beside(&few_and_all(), &few_and_all(), &in_force).map(|settings| settings.cell), once);
 }
 
 #[test]
