@@ -42,7 +42,7 @@ COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_fu
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1; NULL if unknown, or if this role may not know it';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not see the table''s statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that are scattered: they lie anywhere in the table';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that are scattered: they lie anywhere in the table. Of up to 5 percent, those that follow one another on one block count once';
 COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks of the stretch of the table from which rows that are not scattered come at any moment: up to 4 if the table is in the order of the index';
 COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks of the table that a range of 1 % of the index visits according to the samples, each counted once';

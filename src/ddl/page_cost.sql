@@ -30,7 +30,7 @@ COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: 
 COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
 COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0 is no prefetch); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
 COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
 COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the width of the 95 % confidence interval of block_us, in percent of block_us; NULL without an interval';
 COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of the 95 % confidence interval of block_us; NULL with fewer than three turns for tier device, or six for the others';

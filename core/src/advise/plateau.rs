@@ -12,8 +12,7 @@
 //!
 //! # Limitations and caveats
 //! - The smallest would do as well, and cost less. Beside neighbours it was another one in each call: of 40
-//!   calls up to 14 were outside of what most of them called as good. Of the middles of the same values 3 were,
-//!   but 8 of those of another 40 calls.
+//!   calls up to 14 were outside of what most of them called as good.
 //! - Between a value that is as good and the next one, which is not, the logarithm of the cost is taken for a
 //!   straight line over ln(1 + value). The ends of a plateau lie there.
 //! - Times are taken as independent of each other.

@@ -50,7 +50,7 @@ pub enum Way {
     Scan,
     /// One block after the other, each when it is needed, as an index scan.
     Single,
-    /// As a bitmap heap scan at this `effective_io_concurrency`.
+    /// As a bitmap heap scan at this `effective_io_concurrency`; at 0 each block when it is needed.
     Bitmap(u32),
 }
 

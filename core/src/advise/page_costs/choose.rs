@@ -299,8 +299,11 @@ impl Regrets {
             [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / values_set[at]).ln().abs()).sum()
         };
         // Of several plateaus of concurrencies the last one is wide: 0 is one by itself.
-        let last_first = inner.iter().copied().rev();
-        let Some(nearest) = last_first.min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+        let order = |a: &usize, b: &usize| {
+            let concurrency = |place: &usize| self.settings(*place).concurrency;
+            distance(a).total_cmp(&distance(b)).then_with(|| concurrency(b).cmp(&concurrency(a)))
+        };
+        let Some(nearest) = inner.iter().copied().min_by(order) else {
             return set;
         };
         let along = self.along(CONCURRENCY, nearest);

@@ -11,7 +11,7 @@
 //! know that a bitmap scan of the same pages prefetches.
 //!
 //! Where rows lie in the order of the index, no lower correlation is told, though bitmap scans may be faster:
-//! joins and sorts that need the order would be planned as if there were none.
+//! merge joins and ORDER BY would be planned as if a scan in that order were slow.
 //!
 //! # Limitations and caveats
 //! - It is one number for short and long ranges.
@@ -99,7 +99,7 @@ impl IndexPicks {
             of(asked).zip(asked).chain(of(guarded).zip(guarded))
         };
         let harms = |place: usize| {
-            let gain = regrets[IN_FORCE].cold / regrets[place].cold;
+            let gain = (regrets[IN_FORCE].cost() - regrets[place].cost()).exp();
             slowdowns(place).any(|(factor, query)| factor > limit(query, query.picks[place], gain))
         };
         let hides_order = |place: usize| {
@@ -146,9 +146,7 @@ impl Together {
 }
 
 /// What to tell the planner of each of these indexes at `preferred`, if they do about best with it there;
-/// else at the one `among` the measured `concurrencies`, ascending, that is two thirds up those where they
-/// do. At another one those that lead to bitmap scans may gain nothing, or harm a query. None without a
-/// concurrency.
+/// else two thirds up the last of those `among` the measured concurrencies, ascending, where they do.
 pub fn choose_together(
     indexes: &[IndexPicks],
     preferred: u32,
@@ -166,20 +164,19 @@ pub fn choose_together(
         };
         indexes.iter().zip(&together.choices).map(of_index).sum::<f64>()
     };
-    let mut all: Vec<(f64, Together)> =
+    let all: Vec<(f64, Together)> =
         among.iter().copied().map(at).map(|together| (cost(&together), together)).collect();
     let least = all.iter().map(|(cost, _)| *cost).min_by(f64::total_cmp)?;
     let queries = indexes.iter().map(|picks| picks.asked.len()).sum::<usize>() as f64;
-    all.retain(|(cost, _)| *cost <= least + queries * AS_GOOD.ln());
-    let value = |(_, together): &(f64, Together)| f64::from(together.concurrency);
-    let range = (value(all.first()?), value(all.last()?));
-    let off = |of: &(f64, Together)| {
-        if of.1.concurrency == preferred { -1.0 } else { off_two_thirds(range, value(of)) }
-    };
-    let order = |a: &(f64, Together), b: &(f64, Together)| {
-        off(a).total_cmp(&off(b)).then_with(|| a.0.total_cmp(&b.0))
-    };
-    all.into_iter().min_by(order).map(|(_, together)| together)
+    let is_good = |(cost, _): &&(f64, Together)| *cost <= least + queries * AS_GOOD.ln();
+    let is_preferred = |of: &&(f64, Together)| of.1.concurrency == preferred;
+    // At others something else may be better: 0 is often as good by itself.
+    let last = all.iter().rev().skip_while(|of| !is_good(of)).take_while(is_good);
+    let value = |of: &(f64, Together)| f64::from(of.1.concurrency);
+    let range = (value(last.clone().last()?), value(last.clone().next()?));
+    let off = |of: &&(f64, Together)| off_two_thirds(range, value(of));
+    let best = last.min_by(|a, b| off(a).total_cmp(&off(b)));
+    all.iter().filter(is_good).find(is_preferred).or(best).map(|(_, together)| together.clone())
 }
 
 #[cfg(test)]
@@ -279,6 +276,8 @@ mod tests {
     fn true_order_and_none_stay_as_they_are() {
         let in_order = Locality::of(0.0, 1.0);
         assert_eq!(chosen(in_order, 1.0, &[], 3.0).value, 1.0);
+        // Backwards each page is read at random.
+        assert!(chosen(Locality { is_backward: true, ..in_order }, 1.0, &[], 3.0).value < 1.0);
         let anywhere = Locality::of(1.0, 1.0);
         assert_eq!(chosen(anywhere, 0.01, &[], 3.0).value, 0.01);
     }
@@ -325,8 +324,8 @@ mod tests {
         assert_eq!(together(1), (told.clone(), 16));
         assert_eq!(together(16), (told, 16));
         // Of those that are as good, the one two thirds up.
-        let none = || choose_together(&[], 1, &[0, 8, 64], &CONCURRENCIES, &times(3.0));
-        assert_eq!(none().map(|together| together.concurrency), Some(8));
+        let none = choose_together(&[], 1, &[0, 8, 16, 64], &CONCURRENCIES, &times(3.0));
+        assert_eq!(none.map(|together| together.concurrency), Some(16));
     }
 
     #[test]
@@ -369,6 +368,12 @@ mod tests {
         };
         assert_eq!(chosen(gain.clone()), (0.0, 1.0));
         assert_eq!(chosen(asked(3000.0, PlannedScan::Sequential)), (0.9999, 1.0));
+        // A scan of the table may take as many times as long as the others gain.
+        let mut many = asked(0.45 * 600_000.0, PlannedScan::Sequential);
+        many.table.rows = 600_000.0;
+        many.index.locality = Locality::of(0.0, 1.0);
+        let (value, slowdown) = chosen(many);
+        assert!(value == 0.0 && slowdown > 1.3, "{value}, {slowdown}");
         // 1.29 times as long.
         let mut most = asked(0.6 * TABLE.rows, PlannedScan::Bitmap);
         most.picks[0] = PlannedScan::Sequential;

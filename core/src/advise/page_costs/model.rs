@@ -8,7 +8,7 @@
 //! | plan | cold | warm |
 //! |---|---|---|
 //! | sequential | the slower of device and processor, which overlap | pages from the OS cache; the tuples |
-//! | index | each page once, at random or in order as the index is; hits; locks; the tuples | the same from memory |
+//! | index | each page once, at random or in order; hits; locks; the tuples | the same from memory |
 //! | bitmap | each page once by the density curve; the tuples | each page once from memory; the tuples |
 //! | index-only | the index's own pages; the tuples | the same from the OS cache |
 //!
@@ -19,6 +19,8 @@
 //! - A tuple's work is taken as a multiple of what a bare count takes. The multiples, and those of memory,
 //!   were found by fitting forced plans of one machine on PostgreSQL 15 and 18 (docs/model.md), and are about
 //!   the same for any processor with caches.
+//! - How readahead gets going was fitted on a device with a window of 8 MiB. With a smaller window, ranges in
+//!   order take some random reads less than is said.
 //! - Where the rows of a range lie is taken to be alike all over the index.
 //! - Index-only scans are taken to find every page all-visible.
 //!
@@ -42,12 +44,15 @@ const BITMAP_TUPLE: f64 = 2.8;
 /// A tuple's work in an index-only scan.
 const INDEX_ONLY_TUPLE: f64 = 1.7;
 
-/// Random reads before the first row, with nothing cached: of the index, of the visibility map and of the
-/// table.
+/// Random reads before the first row, with nothing cached, as fitted: the index's upper pages, its first leaf
+/// and what the server looks at besides.
 const DESCENT: f64 = 8.0;
 
 /// The concurrency at which pages are read when they are needed, as an index scan reads all.
 const UNAIDED: u32 = 0;
+
+/// How often readahead doubles at most: to 8 MiB.
+const MOST_DOUBLINGS: f64 = 10.0;
 
 /// Longest stretch, in pages, that is as good as in order.
 const IN_ORDER: f64 = 4.0;
@@ -66,7 +71,7 @@ const PUSHING: f64 = 15.0;
 /// Where the rows lie that follow one another in an index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Locality {
-    /// Share of the rows that lie anywhere in the table.
+    /// Share of the rows that lie anywhere in the table. Of few, those on one page in a row count once.
     pub scattered: f64,
     /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the
     /// index, or in the other.
@@ -88,7 +93,7 @@ impl Locality {
 
     /// Do the rows lie in the order of the index, as far as a scan by it notices?
     pub fn is_in_order(&self) -> bool {
-        self.scattered <= HARDLY_ANY && self.stretch <= IN_ORDER
+        self.scattered <= HARDLY_ANY && self.stretch <= IN_ORDER && !self.is_backward
     }
 
     /// Do the rows lie alike, as far as a range visits them?
@@ -250,8 +255,8 @@ impl Times {
             return 0.0;
         }
         let each = self.curve.at(density, concurrency);
-        let doublings = (1.0 + pages).log2() * (self.in_order() / each).min(1.0);
-        pages * each + doublings * self.random
+        let doublings = (1.0 + pages).log2().min(MOST_DOUBLINGS);
+        pages * each + doublings * (self.in_order() / each).min(1.0) * self.random
     }
 
     /// The time of a page in order that is read when it is needed.
@@ -340,10 +345,6 @@ impl Visited {
         self.far * (1.0 - self.near / self.table_pages)
     }
 
-    fn is_in_order(&self) -> bool {
-        self.stretch <= IN_ORDER
-    }
-
     /// Pages that an index scan reaches in no order that the kernel sees.
     pub(super) fn at_random(&self) -> f64 {
         self.unforeseen() + self.far_alone()
@@ -351,10 +352,12 @@ impl Visited {
 
     /// Of the pages near to one another, those that the kernel can't foresee.
     fn unforeseen(&self) -> f64 {
-        match self.is_in_order() {
-            _ if self.is_backward => self.near,
-            true => 0.0,
-            false => self.near.min(UNFORESEEN * self.stretch),
+        if self.is_backward {
+            self.near
+        } else if self.stretch <= IN_ORDER {
+            0.0
+        } else {
+            self.near.min(UNFORESEEN * self.stretch)
         }
     }
 }

@@ -66,13 +66,9 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     );
     let plans = "the planner's plans for ranges of this index take";
     if *holds_current {
-        let because = if locality.is_in_order() {
-            "its rows lie in order, which no lower value may hide, and no higher one is sure enough to gain"
-                .to_owned()
-        } else {
-            format!("{NOTHING_BETTER}, and to harm no query")
-        };
-        return row.keep(format!("{plans} {} {at}; {because}", times(regret)));
+        let order = if locality.is_in_order() { " and hide no order" } else { "" };
+        return row
+            .keep(format!("{plans} {} {at}; {NOTHING_BETTER}, and to harm no query{order}", times(regret)));
     }
     let near =
         format!("rows that follow one another in it come from {:.0} blocks at a time", locality.stretch);

@@ -223,10 +223,7 @@ impl Inquiry {
                     .to_owned()
             });
         }
-        let of_query = |(query, picks): (&IndexQuery, Option<Vec<Picked>>)| {
-            self.indexes[query.place].asked(query, &picks?)
-        };
-        Ok(self.queries.iter().zip(picks).map(of_query).collect())
+        Ok(self.queries.iter().zip(picks).map(|(query, picks)| self.asked(query, picks)).collect())
     }
 
     /// What the planner picks for each of these queries under these premises; None where the model does not
@@ -239,10 +236,11 @@ impl Inquiry {
     ) -> Vec<Option<Asked>> {
         let queries: Vec<TableQuery> = its.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(&queries, premises, ParallelPlans::None, goes_on).unwrap_or_default();
-        let of_query = |(query, picks): (&&IndexQuery, Option<Vec<Picked>>)| {
-            self.indexes[query.place].asked(query, &picks?)
-        };
-        its.iter().zip(picks).map(of_query).collect()
+        its.iter().zip(picks).map(|(query, picks)| self.asked(query, picks)).collect()
+    }
+
+    fn asked(&self, query: &IndexQuery, picks: Option<Vec<Picked>>) -> Option<Asked> {
+        self.indexes[query.place].asked(query, &picks?)
     }
 
     /// What the planner picks at each of some correlations of an index, at these page costs.
@@ -259,8 +257,9 @@ impl Inquiry {
         let guarded: Vec<&IndexQuery> = guarded.iter().filter(of_index).collect();
         let mut ask = |its: &[&IndexQuery]| self.ask(its, &premises, goes_on).into_iter().flatten().collect();
         IndexPicks {
-            asked: ask(&its),
+            // First what must not be missing.
             guarded: ask(&guarded),
+            asked: ask(&its),
             moved: index.visits.each_moved().to_vec(),
             correlations: [vec![in_force], others].concat(),
         }

@@ -36,8 +36,8 @@ impl BlockReader<Order<'_>> for ServerReader<'_, InTurns> {
     fn read(&mut self, order: &mut Order<'_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         let mut turn = ArrivingBlocks::of(order, watch);
         match turn.order.way {
-            // From 18 on a bitmap heap scan at 0 joins neighbours. The times at 0 are also those of index
-            // scans in order, which don't, and most sessions have another value.
+            // The times at 0 are those of index scans in order. (From 18 on bitmap heap scans join
+            // neighbours.)
             Way::Single | Way::Bitmap(0) => {
                 turn.begin();
                 while let Some(block) = turn.next() {

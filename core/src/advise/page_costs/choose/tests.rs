@@ -62,7 +62,7 @@ fn the_best_cell_is_found_with_its_concurrency() {
     let regrets = regrets(&few_and_all());
     assert_eq!(regrets.queries(), 2);
     let chosen = regrets.choose(&set(0, 1)).expect("a choice");
-    // Both cells in the middle are as good, and so are 16 and 64: the first of them.
+    // Both cells in the middle are as good, and so are 16 and 64: 16 is nearer to two thirds up.
     assert_eq!(chosen.settings, set(1, 16));
     // Towards the cell that takes the index for all it ceases soon.
     assert_eq!((chosen.random, chosen.sequential), ((3.84, 8.0), (1.0, 1.0)));
