@@ -141,8 +141,13 @@ class Storage(unittest.TestCase):
             # Scans may be so fast that the others move less than a tenth of the bytes. Without a pause they move more.
             self.assertLessEqual(advised & measured, others | {"read_ahead_kb"})
             with disk.read_on():
-                (row,) = session.rows(rows_of("recommend", "probed", settings=["read_ahead_kb"], duration="6 s", cold=True))
-            self.assertIn("others", row["doubt"] or "", row)
+                for duration in ["6 s", "20 s", "60 s"]:
+                    arguments = {"settings": ["read_ahead_kb"], "duration": duration, "cold": True}
+                    (row,) = session.rows(rows_of("recommend", "probed", **arguments))
+                    # In a short time it may not be known what is better.
+                    if row["recommended"] is not None:
+                        break
+            self.assertEqual(row["doubt"], "others", row)
 
     def test_what_is_read_is_said_and_dropped(self):
         """No less is read from the device than the rows say, and most of it leaves the cache."""
