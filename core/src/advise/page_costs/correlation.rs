@@ -170,7 +170,7 @@ pub fn choose_together(
     let queries = indexes.iter().map(|picks| picks.asked.len()).sum::<usize>() as f64;
     let is_good = |(cost, _): &&(f64, Together)| *cost <= least + queries * AS_GOOD.ln();
     let is_preferred = |of: &&(f64, Together)| of.1.concurrency == preferred;
-    // At others something else may be better: 0 is often as good by itself.
+    // Those in between need not be as good: 0 often is by itself.
     let last = all.iter().rev().skip_while(|of| !is_good(of)).take_while(is_good);
     let value = |of: &(f64, Together)| f64::from(of.1.concurrency);
     let range = (value(last.clone().last()?), value(last.clone().next()?));

@@ -44,8 +44,8 @@ const BITMAP_TUPLE: f64 = 2.8;
 /// A tuple's work in an index-only scan.
 const INDEX_ONLY_TUPLE: f64 = 1.7;
 
-/// Random reads before the first row, with nothing cached, as fitted: the index's upper pages, its first leaf
-/// and what the server looks at besides.
+/// Random reads before the first row, with nothing cached, as fitted: among them are the pages of the index
+/// from its root to the first leaf.
 const DESCENT: f64 = 8.0;
 
 /// The concurrency at which pages are read when they are needed, as an index scan reads all.

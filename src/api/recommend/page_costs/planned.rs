@@ -257,7 +257,7 @@ impl Inquiry {
         let guarded: Vec<&IndexQuery> = guarded.iter().filter(of_index).collect();
         let mut ask = |its: &[&IndexQuery]| self.ask(its, &premises, goes_on).into_iter().flatten().collect();
         IndexPicks {
-            // First what must not be missing.
+            // First, so that no correlation is advised without them if time ends.
             guarded: ask(&guarded),
             asked: ask(&its),
             moved: index.visits.each_moved().to_vec(),
