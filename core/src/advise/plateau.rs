@@ -218,6 +218,10 @@ mod tests {
         assert_eq!(found(&choices, 16), (16, 16, 50));
         assert_eq!(found(&choices, 32), (32, 16, 50));
         assert_eq!(found(&choices, 64), (32, 16, 50));
+        // In the middle of 8 to 128 lies 32.
+        let flat = [8, 16, 32, 64, 128].map(|value| choice(value, 10.0, 0.1));
+        let choices = [&[choice(4, 20.0, 0.1)][..], &flat].concat();
+        assert_eq!(found(&choices, 4).0, 64);
     }
 
     #[test]
