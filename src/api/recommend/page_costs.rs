@@ -240,7 +240,9 @@ fn ask_planner(
     let PageTimes { device_random, device_sequential, .. } = measured.times;
     let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
     if !known(device_random) || !known(device_sequential) || !curve.has_intervals() {
-        return Err("the times have no intervals: measure for longer".to_owned());
+        return Err(
+            "the times have no intervals: give it a longer duration and a larger max_bytes".to_owned()
+        );
     }
     let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)?;
     answers.look_at_thresholds(recommend.call, in_force.cell);

@@ -144,7 +144,10 @@ fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult)
     if !others.is_empty() && now.is_some_and(is_no_faster) {
         return row.keep(KEEP);
     }
-    row.unknown("too few turns counted for an interval: give it a longer duration, or a larger table")
+    row.unknown(
+        "too few turns counted for an interval: give it a longer duration and a larger max_bytes, or a \
+         larger table",
+    )
 }
 
 fn evidence(window: &WindowResult) -> Value {

@@ -22,8 +22,8 @@ pub(super) enum Setting {
 }
 
 /// Why a value in force that seems worse than another one is neither kept nor left.
-pub(super) const SEEMS_BETTER: &str =
-    "another value seems better, but the times differ too much to be sure: give it a longer duration";
+pub(super) const SEEMS_BETTER: &str = "another value seems better, but the times differ too much to be \
+     sure: give it a longer duration and a larger max_bytes";
 
 impl Setting {
     /// The settings that a tablespace may have of its own.
