@@ -4,11 +4,13 @@
 //! many should be in flight, and [`predict`] what the blocks of a plan's node would take. [`model`] predicts
 //! whole scans, and [`choose`] finds the settings under which the planner picks the fast ones. [`pair`] keeps
 //! the two page costs in order. [`visits`] tells which pages the ranges of an index visit, and
-//! [`correlation`] what the planner should take its correlation for. docs/model.md tells it in one piece.
+//! [`correlation`] what the planner should take its correlation for; [`joint`] chooses settings and
+//! correlations beside each other. docs/model.md tells it in one piece.
 
 pub mod choose;
 pub mod correlation;
 pub mod curve;
+pub mod joint;
 pub mod model;
 pub mod pair;
 pub mod predict;

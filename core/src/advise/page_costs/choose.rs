@@ -120,8 +120,8 @@ impl Regret {
 /// The regrets of all cells at all concurrencies.
 #[derive(Debug, Clone)]
 pub struct Regrets {
-    cells: Vec<Cell>,
-    concurrencies: Vec<u32>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) concurrencies: Vec<u32>,
     judged: Judged,
     queries: usize,
 }

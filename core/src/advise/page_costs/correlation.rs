@@ -180,18 +180,19 @@ pub fn choose_together(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::advise::page_costs::choose::Cell;
     use crate::advise::page_costs::model::{Index, Table};
     use crate::measure::page_times::times::{Estimate, PageTimes, Sparse};
 
     /// 60 rows a page.
     const TABLE: Table = Table { pages: 60_000.0, rows: 3_600_000.0 };
-    const RANDOM_PAGE_COST: f64 = 4.0;
-    const CONCURRENCIES: [u32; 3] = [0, 1, 16];
+    const DEFAULT: Cell = Cell { sequential: 1.0, random: 4.0 };
+    pub(in super::super) const CONCURRENCIES: [u32; 3] = [0, 1, 16];
 
     /// Random reads take 100 us one at a time, and 10 us prefetched, with an error of `error_pct` percent.
-    fn times(error_pct: f64) -> Times {
+    pub(in super::super) fn times(error_pct: f64) -> Times {
         times_of(error_pct, 6.0)
     }
 
@@ -228,12 +229,12 @@ mod tests {
     }
 
     /// What the planner picks by its formulas, of a table that fits its cache.
-    fn pick(rows: f64, correlation: f64) -> PlannedScan {
+    fn pick((cell, correlation): (Cell, f64), rows: f64) -> PlannedScan {
         let Table { pages, rows: all } = TABLE;
         let anywhere = (2.0 * pages * rows / (2.0 * pages + rows)).min(pages);
-        let (unordered, ordered) = (anywhere * RANDOM_PAGE_COST, RANDOM_PAGE_COST + rows / all * pages - 1.0);
+        let (unordered, ordered) = (anywhere * cell.random, cell.random + rows / all * pages - 1.0);
         let index = unordered + correlation * correlation * (ordered - unordered) + rows * 0.0125;
-        let a_page = RANDOM_PAGE_COST - (RANDOM_PAGE_COST - 1.0) * (anywhere / pages).sqrt();
+        let a_page = cell.random - (cell.random - cell.sequential) * (anywhere / pages).sqrt();
         let bitmap = anywhere * a_page + rows * 0.0135;
         let sequential = pages + all * 0.0125;
         if sequential < index.min(bitmap) {
@@ -245,47 +246,55 @@ mod tests {
         }
     }
 
-    fn picks(locality: Locality, in_force: f64, moved: &[Locality]) -> IndexPicks {
-        let correlations: Vec<f64> = [in_force].into_iter().chain(CORRELATIONS).collect();
+    /// Queries by an index, and what is picked at each of these page costs and correlations.
+    pub(in super::super) fn asked(locality: Locality, premises: &[(Cell, f64)]) -> Vec<Asked> {
         let index = Index { pages: 6000.0, locality };
         let asked = |share: f64| {
             let rows = share * TABLE.rows;
-            let picks = correlations.iter().map(|correlation| pick(rows, *correlation)).collect();
+            let picks = premises.iter().map(|premise| pick(*premise, rows)).collect();
             Asked { table: TABLE, index, rows, covered: false, picks }
         };
-        let asked = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1].map(asked).into();
-        IndexPicks { asked, guarded: Vec::new(), moved: moved.to_vec(), correlations }
+        [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1].map(asked).into()
     }
 
-    fn chosen(locality: Locality, in_force: f64, moved: &[Locality], error_pct: f64) -> CorrelationChoice {
-        picks(locality, in_force, moved).choose(16, &CONCURRENCIES, &times(error_pct)).expect("queries")
+    /// What is picked at each correlation.
+    pub(in super::super) fn picks(cell: Cell, locality: Locality, in_force: f64) -> IndexPicks {
+        let correlations: Vec<f64> = [in_force].into_iter().chain(CORRELATIONS).collect();
+        let premises: Vec<(Cell, f64)> =
+            correlations.iter().map(|correlation| (cell, *correlation)).collect();
+        let asked = asked(locality, &premises);
+        IndexPicks { asked, guarded: Vec::new(), moved: Vec::new(), correlations }
     }
 
-    const JITTERED: Locality = Locality::of(0.0, 600.0);
+    fn chosen(locality: Locality, in_force: f64, error_pct: f64) -> CorrelationChoice {
+        picks(DEFAULT, locality, in_force).choose(16, &CONCURRENCIES, &times(error_pct)).expect("queries")
+    }
+
+    pub(in super::super) const JITTERED: Locality = Locality::of(0.0, 600.0);
 
     #[test]
     fn local_disorder_is_told_to_the_planner() {
-        let found = chosen(JITTERED, 0.9999, &[], 3.0);
+        let found = chosen(JITTERED, 0.9999, 3.0);
         assert!(found.value < 0.9 && found.low <= found.value && found.value <= found.high, "{found:?}");
         assert!(found.high < 0.9999 && found.regret_in_force.cold > 1.3 * found.regret.cold, "{found:?}");
         // Once told, it stays.
-        assert_eq!(chosen(JITTERED, found.value, &[], 3.0).value, found.value);
+        assert_eq!(chosen(JITTERED, found.value, 3.0).value, found.value);
     }
 
     #[test]
     fn true_order_and_none_stay_as_they_are() {
         let in_order = Locality::of(0.0, 1.0);
-        assert_eq!(chosen(in_order, 1.0, &[], 3.0).value, 1.0);
+        assert_eq!(chosen(in_order, 1.0, 3.0).value, 1.0);
         // Backwards each page is read at random.
-        assert!(chosen(Locality { is_backward: true, ..in_order }, 1.0, &[], 3.0).value < 1.0);
+        assert!(chosen(Locality { is_backward: true, ..in_order }, 1.0, 3.0).value < 1.0);
         let anywhere = Locality::of(1.0, 1.0);
-        assert_eq!(chosen(anywhere, 0.01, &[], 3.0).value, 0.01);
+        assert_eq!(chosen(anywhere, 0.01, 3.0).value, 0.01);
     }
 
     #[test]
     fn what_is_not_sure_is_not_told() {
         // Neither where times are hardly known,
-        assert_eq!(chosen(JITTERED, 0.9999, &[], 900.0).value, 0.9999);
+        assert_eq!(chosen(JITTERED, 0.9999, 900.0).value, 0.9999);
         // nor where the rows may as well lie in order, so that an index scan is faster.
         let index = Index { pages: 6000.0, locality: Locality::of(0.3, 1.0) };
         let picks = vec![PlannedScan::Index, PlannedScan::Bitmap];
@@ -307,12 +316,12 @@ mod tests {
 
     #[test]
     fn a_correlation_that_gains_only_beside_another_concurrency_is_found() {
-        let jittered = picks(JITTERED, 0.9999, &[]);
+        let jittered = picks(DEFAULT, JITTERED, 0.9999);
         let at = |concurrency| jittered.choose(concurrency, &CONCURRENCIES, &times(3.0)).expect("queries");
         // At 1 bitmap scans are as slow as the index scans that read at random.
         assert!(at(1).holds_current && !at(16).holds_current, "{:?} {:?}", at(1), at(16));
         assert!(at(1).regret.cold > at(16).regret.cold, "{:?} {:?}", at(1), at(16));
-        let in_order = picks(Locality::of(0.0, 1.0), 1.0, &[]);
+        let in_order = picks(DEFAULT, Locality::of(0.0, 1.0), 1.0);
         let none = IndexPicks { asked: Vec::new(), ..jittered.clone() };
         let indexes = [in_order, jittered.clone(), none];
         let together = |preferred| {

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regret, Regrets, Settings};
-use io_probe_core::advise::page_costs::correlation::{
-    CORRELATIONS, CorrelationChoice, IndexPicks, choose_together,
-};
+use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, CorrelationChoice, IndexPicks};
+use io_probe_core::advise::page_costs::joint::{Joint, Planner, joint};
 use io_probe_core::advise::page_costs::model::{Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
 use pgrx::pg_sys;
@@ -264,103 +263,54 @@ impl Inquiry {
             correlations: [vec![in_force], others].concat(),
         }
     }
+}
 
-    /// What the planner picks for each query in each cell where it is told these correlations of the indexes.
-    /// None if it is told none, or there was no time for all.
-    fn with_correlations(
-        &self,
-        as_is: Vec<Option<Asked>>,
-        told: &[Option<f64>],
-        cells: &[Cell],
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Vec<Option<Asked>>> {
-        let mut corrected = as_is;
-        let told =
-            || told.iter().enumerate().filter_map(|(place, correlation)| Some((place, (*correlation)?)));
-        for (place, correlation) in told() {
+/// The planner, as long as there is time.
+struct InTheLoop<'a, F> {
+    inquiry: &'a Inquiry,
+    /// What it picks as things are.
+    asked: &'a [Option<Asked>],
+    cells: &'a [Cell],
+    goes_on: F,
+}
+
+impl<F: FnMut() -> bool> InTheLoop<'_, F> {
+    /// What it picks at each of some correlations of each index, at these page costs; of some indexes if time
+    /// ends.
+    fn of_indexes(&mut self, cell: Cell) -> Vec<IndexPicks> {
+        let of_index = |place| {
+            interrupts::check();
+            self.inquiry.at_correlations(place, cell, &mut self.goes_on)
+        };
+        (0..self.inquiry.indexes.len()).map(of_index).collect()
+    }
+}
+
+impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
+    fn at_correlations(&mut self, cell: Cell) -> Option<Vec<IndexPicks>> {
+        let picks = self.of_indexes(cell);
+        (self.goes_on)().then_some(picks)
+    }
+
+    fn told(&mut self, correlations: &[Option<f64>]) -> Option<Vec<Asked>> {
+        let Inquiry { indexes, queries } = self.inquiry;
+        let mut corrected = self.asked.to_vec();
+        let told = correlations.iter().enumerate().filter_map(|(place, told)| Some((place, (*told)?)));
+        for (place, correlation) in told {
             let premises: Vec<Premise> =
-                cells.iter().map(|cell| self.indexes[place].corrected(*cell, correlation)).collect();
-            let its = || self.queries.iter().enumerate().filter(|(_, query)| query.place == place);
-            let queries: Vec<&IndexQuery> = its().map(|(_, query)| query).collect();
-            for ((number, _), asked) in its().zip(self.ask(&queries, &premises, goes_on)) {
+                self.cells.iter().map(|cell| indexes[place].corrected(*cell, correlation)).collect();
+            let its = || queries.iter().enumerate().filter(|(_, query)| query.place == place);
+            let of_index: Vec<&IndexQuery> = its().map(|(_, query)| query).collect();
+            let picks = self.inquiry.ask(&of_index, &premises, &mut self.goes_on);
+            for ((number, _), asked) in its().zip(picks) {
                 // What was not asked before would weigh on one side only.
                 if let (Some(before), Some(asked)) = (corrected[number].as_mut(), asked) {
                     *before = asked;
                 }
             }
         }
-        (told().next().is_some() && goes_on()).then_some(corrected)
+        (self.goes_on)().then(|| known(&corrected))
     }
-}
-
-/// The planner's answers as things are, and what they are judged by.
-struct AsIs<'a> {
-    inquiry: &'a Inquiry,
-    asked: Vec<Option<Asked>>,
-    regrets: Regrets,
-    cells: &'a [Cell],
-    concurrencies: &'a [u32],
-    times: &'a Times,
-}
-
-impl AsIs<'_> {
-    /// What the planner picks at each of some correlations of each index, at these page costs.
-    fn at_correlations(&self, cell: Cell, goes_on: &mut dyn FnMut() -> bool) -> Vec<IndexPicks> {
-        let of_index = |place| {
-            interrupts::check();
-            self.inquiry.at_correlations(place, cell, goes_on)
-        };
-        (0..self.inquiry.indexes.len()).map(of_index).collect()
-    }
-
-    fn correlations(
-        &self,
-        at: &Settings,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Vec<Option<CorrelationChoice>> {
-        let choose = |picks: &IndexPicks| picks.choose(at.concurrency, self.concurrencies, self.times);
-        self.at_correlations(at.cell, goes_on).iter().map(choose).collect()
-    }
-
-    /// Settings, and the correlations that are advised at them, each chosen beside the other. None if no
-    /// other correlations gain, or there was no time to find out.
-    fn joint(&self, in_force: &Settings, goes_on: &mut dyn FnMut() -> bool) -> Option<Joint> {
-        const ROUNDS: usize = 4;
-        let together = |at: &Settings, among: &[u32], goes_on: &mut dyn FnMut() -> bool| {
-            let picks = self.at_correlations(at.cell, goes_on);
-            choose_together(&picks, at.concurrency, among, self.concurrencies, self.times)
-        };
-        let mut assumed = together(in_force, self.concurrencies, goes_on)?;
-        let mut wanted = None;
-        for _ in 0..ROUNDS {
-            let told = assumed.told();
-            let asked = self.inquiry.with_correlations(self.asked.clone(), &told, self.cells, goes_on)?;
-            interrupts::check();
-            let corrected = Regrets::of(&known(&asked), self.cells, self.concurrencies, self.times)?;
-            let chosen = self.regrets.choose_beside(&corrected, in_force, wanted)?;
-            let concurrency = chosen.settings.concurrency;
-            // Another concurrency is wanted once: it may be refused.
-            let among = if wanted.is_none() { self.concurrencies } else { &[concurrency] };
-            let found = together(&chosen.settings, among, goes_on)?;
-            if !goes_on() {
-                return None;
-            }
-            if found.told() == told && found.concurrency == concurrency {
-                return Some(Joint { chosen, correlations: found.choices, corrected: Some(corrected) });
-            }
-            wanted = wanted.or(Some(found.concurrency).filter(|found| *found != concurrency));
-            assumed = found;
-        }
-        None
-    }
-}
-
-/// Settings, the correlations of indexes beside them, and the regrets with these correlations, if some are
-/// not those in force.
-struct Joint {
-    chosen: Chosen,
-    correlations: Vec<Option<CorrelationChoice>>,
-    corrected: Option<Regrets>,
 }
 
 fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
@@ -394,22 +344,24 @@ pub(super) fn ask(
     let regrets = Regrets::of(&known(&asked), cells, concurrencies, times).ok_or_else(|| {
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
-    let as_is = AsIs { inquiry: &inquiry, asked, regrets, cells, concurrencies, times };
-    let joint = match as_is.joint(in_force, &mut time_for_a_series(call)) {
-        Some(joint) => joint,
+    let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, goes_on: time_for_a_series(call) };
+    let (chosen, correlations, corrected) = match joint(&mut planner, &regrets, in_force, times) {
+        Some(Joint { chosen, correlations, corrected }) => (chosen, correlations, Some(corrected)),
         None => {
-            let chosen = as_is.regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
-            let correlations = as_is.correlations(&chosen.settings, &mut time_for_a_series(call));
-            Joint { chosen, correlations, corrected: None }
+            let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
+            planner.goes_on = time_for_a_series(call);
+            let Settings { cell, concurrency } = chosen.settings;
+            let choose = |picks: &IndexPicks| picks.choose(concurrency, concurrencies, times);
+            (chosen, planner.of_indexes(cell).iter().map(choose).collect(), None)
         }
     };
     let mut of_tables: Vec<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();
     of_tables.dedup();
     Ok(Answers {
-        regrets: as_is.regrets,
-        chosen: joint.chosen,
-        correlations: joint.correlations,
-        corrected: joint.corrected,
+        regrets,
+        chosen,
+        correlations,
+        corrected,
         tables: of_tables.len(),
         inquiry,
         elapsed: started.elapsed(),
