@@ -30,7 +30,6 @@ use io_probe_core::run::budget::{Budget, Stop};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::pg_sys;
 
-pub(crate) use self::admission::Refusal;
 use self::probe::Probe;
 pub(crate) use self::probed_place::ProbedPlace;
 pub(crate) use self::probed_relation::ProbedRelation;
@@ -43,10 +42,13 @@ use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
 
 /// How a call is to begin.
 pub(crate) struct Begin {
-    probe: Probe,
-    evicts: bool,
-    writes: bool,
-    waits: bool,
+    pub(crate) probe: Probe,
+    /// It empties caches, which takes a right of its own.
+    pub(crate) evicts: bool,
+    /// It writes a scratch file, which takes a right of its own.
+    pub(crate) writes: bool,
+    /// It waits for a probe that runs.
+    pub(crate) waits: bool,
 }
 
 /// A call that has begun.
@@ -63,21 +65,6 @@ impl Begin {
     /// A call of this probe that evicts nothing, writes nothing, and does not wait for another one.
     pub(crate) fn of(probe: Probe) -> Self {
         Self { probe, evicts: false, writes: false, waits: false }
-    }
-
-    /// It empties caches, which takes a right of its own.
-    pub(crate) fn evicting(self, evicts: bool) -> Self {
-        Self { evicts, ..self }
-    }
-
-    /// It writes a scratch file, which takes a right of its own.
-    pub(crate) fn writing(self, writes: bool) -> Self {
-        Self { writes, ..self }
-    }
-
-    /// It waits for a probe that runs.
-    pub(crate) fn waiting(self, waits: bool) -> Self {
-        Self { waits, ..self }
     }
 
     /// Begins on a relation whose device is not busier than the cap on that allows.
@@ -128,10 +115,10 @@ impl Begin {
 
     fn check_rights(&self) -> Result<()> {
         if self.evicts {
-            check_may_evict(self.probe.evicting())?;
+            check_right("evict caches", Probe::Evict, self.probe.evicting())?;
         }
         if self.writes {
-            check_may_write(self.probe.writing())?;
+            check_right("write a scratch file", Probe::Sync, self.probe.writing())?;
         }
         Ok(())
     }
@@ -300,21 +287,13 @@ impl From<io_probe_core::Error> for Failure {
     }
 }
 
-/// Checks the right to empty caches. `what` names what needs it, as the beginning of a sentence.
-fn check_may_evict(what: &str) -> Result<()> {
-    let function = Probe::Evict.function();
+/// Checks the right to do this, which is that to execute the function of `right`. `needs` names what needs
+/// it, as the beginning of a sentence.
+fn check_right(what: &str, right: Probe, needs: &str) -> Result<()> {
+    let function = right.function();
     if server::may_execute(function) {
         return Ok(());
     }
-    Err(Error::denied("permission denied to evict caches").detail(format!("{what} EXECUTE on {function}.")))
-}
-
-/// Checks the right to write a scratch file.
-fn check_may_write(what: &str) -> Result<()> {
-    let function = Probe::Sync.function();
-    if server::is_superuser() || server::may_execute(function) {
-        return Ok(());
-    }
-    Err(Error::denied("permission denied to write a scratch file")
-        .detail(format!("{what} EXECUTE on {function}.")))
+    Err(Error::denied(format!("permission denied to {what}"))
+        .detail(format!("{needs} EXECUTE on {function}.")))
 }

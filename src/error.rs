@@ -15,74 +15,50 @@ pub(crate) struct Error {
 /// Shorthand of this crate.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
+/// A constructor for each kind of error: its name and its SQLSTATE.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $code:ident;)+) => {
+        $(
+            $(#[$doc])*
+            pub(crate) fn $kind(message: impl Into<String>) -> Self {
+                Self::new(Code::$code, message)
+            }
+        )+
+    };
+}
+
 impl Error {
     fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), detail: None, hint: None }
     }
 
-    /// An argument, option or setting that is wrong by itself.
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, message)
-    }
-
-    /// A relation of a kind that has no storage.
-    pub(crate) fn wrong_kind(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_WRONG_OBJECT_TYPE, message)
-    }
-
-    /// A relation that is gone.
-    pub(crate) fn undefined_relation(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_UNDEFINED_TABLE, message)
-    }
-
-    /// Another object that does not exist.
-    pub(crate) fn undefined_object(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_UNDEFINED_OBJECT, message)
-    }
-
-    /// A right that the caller lacks.
-    pub(crate) fn denied(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
-    }
-
-    /// Something that this server or kernel can't do.
-    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_FEATURE_NOT_SUPPORTED, message)
-    }
-
-    /// Something that is not possible in the present state of the transaction.
-    pub(crate) fn wrong_state(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_INVALID_TRANSACTION_STATE, message)
-    }
-
-    /// Something that this server can't do in its present state.
-    pub(crate) fn unmet(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-    }
-
-    /// Something that writes, in a transaction that may not.
-    pub(crate) fn read_only(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_READ_ONLY_SQL_TRANSACTION, message)
-    }
-
-    /// Not a refusal: something to know about a call that goes on.
-    pub(crate) fn warning(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_WARNING, message)
-    }
-
-    /// Something that is taken by someone else.
-    pub(crate) fn in_use(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_OBJECT_IN_USE, message)
-    }
-
-    /// Text that can't be converted to UTF-8.
-    pub(crate) fn untranslatable(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_UNTRANSLATABLE_CHARACTER, message)
-    }
-
-    /// More than the extension is ready to hold in memory, or to run at once.
-    pub(crate) fn too_large(message: impl Into<String>) -> Self {
-        Self::new(Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message)
+    kinds! {
+        /// An argument, option or setting that is wrong by itself.
+        invalid = ERRCODE_INVALID_PARAMETER_VALUE;
+        /// A relation of a kind that has no storage.
+        wrong_kind = ERRCODE_WRONG_OBJECT_TYPE;
+        /// A relation that is gone.
+        undefined_relation = ERRCODE_UNDEFINED_TABLE;
+        /// Another object that does not exist.
+        undefined_object = ERRCODE_UNDEFINED_OBJECT;
+        /// A right that the caller lacks.
+        denied = ERRCODE_INSUFFICIENT_PRIVILEGE;
+        /// Something that this server or kernel can't do.
+        unsupported = ERRCODE_FEATURE_NOT_SUPPORTED;
+        /// Something that is not possible in the present state of the transaction.
+        wrong_state = ERRCODE_INVALID_TRANSACTION_STATE;
+        /// Something that this server can't do in its present state.
+        unmet = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+        /// Something that writes, in a transaction that may not.
+        read_only = ERRCODE_READ_ONLY_SQL_TRANSACTION;
+        /// Not a refusal: something to know about a call that goes on.
+        warning = ERRCODE_WARNING;
+        /// Something that is taken by someone else.
+        in_use = ERRCODE_OBJECT_IN_USE;
+        /// Text that can't be converted to UTF-8.
+        untranslatable = ERRCODE_UNTRANSLATABLE_CHARACTER;
+        /// More than the extension is ready to hold in memory, or to run at once.
+        too_large = ERRCODE_PROGRAM_LIMIT_EXCEEDED;
     }
 
     /// Adds a DETAIL.
@@ -95,6 +71,12 @@ impl Error {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// As a row says it, where others were measured.
+    pub(crate) fn as_note(&self) -> String {
+        let detail = self.detail.as_deref().unwrap_or_default().trim_end_matches('.');
+        format!("not measured: {} ({detail})", self.message)
     }
 }
 

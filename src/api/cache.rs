@@ -5,7 +5,7 @@ use io_probe_core::files::holes::Holes;
 use io_probe_core::files::page_cache::Residency;
 use io_probe_core::files::{Access, RelationFiles};
 use pgrx::prelude::*;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
@@ -28,32 +28,7 @@ fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
     Rows::answer(|| evictions(rel))
 }
 
-/// `io_probe_cache_row`.
-#[derive(Serialize)]
-struct CacheRow {
-    fork: &'static str,
-    blks_total: u64,
-    shared_blks: u64,
-    shared_pct: Option<f64>,
-    os_cached_bytes: Option<u64>,
-    os_pct: Option<f64>,
-    os_dirty_bytes: Option<u64>,
-    hole_bytes: u64,
-}
-
-/// `io_probe_evict_row`.
-#[derive(Serialize)]
-struct Eviction {
-    fork: &'static str,
-    shared_blks_before: u64,
-    shared_blks_after: u64,
-    os_bytes_before: u64,
-    os_bytes_after: u64,
-    complete: bool,
-    notes: Vec<String>,
-}
-
-fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<CacheRow>> {
+fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
     let relation = Relation::open_for_facts(arguments::relation(rel)?, Probe::Cache.function())?;
     let buffers = ResidentBlocks::of(&relation);
     forks(&relation).map(|(fork, source)| state(fork, &source, buffers.in_fork(fork))).collect()
@@ -64,7 +39,8 @@ fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
     Fork::ALL.into_iter().filter_map(|fork| Some((fork, relation.source(fork)?)))
 }
 
-fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
+/// A row of `io_probe_cache_row`.
+fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<Value> {
     let _descriptors = Reserved::of(source);
     let block_size = u64::from(source.block_size());
     let bytes = source.blocks() * block_size;
@@ -89,16 +65,16 @@ fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRo
         Err(error) => return Err(error.into()),
     };
     let cached_bytes = residency.map(|residency| residency.cached_bytes);
-    Ok(CacheRow {
-        fork: fork.name(),
-        blks_total: source.blocks(),
-        shared_blks,
-        shared_pct: share(shared_blks, source.blocks()),
-        os_cached_bytes: cached_bytes,
-        os_pct: cached_bytes.and_then(|cached| share(cached, bytes)),
-        os_dirty_bytes: residency.and_then(|residency| residency.dirty_bytes),
-        hole_bytes: hole_blocks * block_size,
-    })
+    Ok(json!({
+        "fork": fork.name(),
+        "blks_total": source.blocks(),
+        "shared_blks": shared_blks,
+        "shared_pct": share(shared_blks, source.blocks()),
+        "os_cached_bytes": cached_bytes,
+        "os_pct": cached_bytes.and_then(|cached| share(cached, bytes)),
+        "os_dirty_bytes": residency.and_then(|residency| residency.dirty_bytes),
+        "hole_bytes": hole_blocks * block_size,
+    }))
 }
 
 /// What the OS page cache holds of a fork.
@@ -113,7 +89,8 @@ fn resident(source: &RelationFiles) -> io_probe_core::Result<Residency> {
     Ok(sum)
 }
 
-fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
+/// Rows of `io_probe_evict_row`.
+fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
     let rel = arguments::relation(rel)?;
     let (call, relation) = Begin::of(Probe::Evict).on_relation_beside_probes(rel)?;
     let interrupts = Interrupts::of(relation.locked());
@@ -156,15 +133,15 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Eviction>> {
         if fork == Fork::MAIN {
             notes.extend([relation.toast_note(), relation.indexes_note()].into_iter().flatten());
         }
-        rows.push(Eviction {
-            fork: fork.name(),
-            shared_blks_before: shared_before.in_fork(fork),
-            shared_blks_after,
-            os_bytes_before: os_before.cached_bytes,
-            os_bytes_after: os_after.cached_bytes,
-            complete: shared_blks_after == 0 && os_after.cached_bytes == 0,
-            notes,
-        });
+        rows.push(json!({
+            "fork": fork.name(),
+            "shared_blks_before": shared_before.in_fork(fork),
+            "shared_blks_after": shared_blks_after,
+            "os_bytes_before": os_before.cached_bytes,
+            "os_bytes_after": os_after.cached_bytes,
+            "complete": shared_blks_after == 0 && os_after.cached_bytes == 0,
+            "notes": notes,
+        }));
     }
     Ok(rows)
 }

@@ -128,6 +128,7 @@ impl ScanTimes {
         let measured = page_cost::recall(place)?;
         let measured = measured.as_ref().clone().with_whole_lines();
         let times = Times::of(&measured, server::shared_buffers()).ok()?;
+        let times = times.by_workers(server::reads_by_workers());
         let concurrency = place.io_concurrency();
         times.covers(concurrency).then_some(Self { times, concurrency })
     }

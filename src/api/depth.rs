@@ -43,7 +43,7 @@ fn io_probe_depth(
         let limits = options.limits(duration, depths.len())?;
 
         let (call, relation) =
-            Begin::of(Probe::Depth).waiting(options.flag("wait")?).on_relation(rel, Fork::MAIN)?;
+            Begin { waits: options.flag("wait")?, ..Begin::of(Probe::Depth) }.on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
         let found =
             call.attempt_path(|| measure(&call, &relation, &depths, seed, limits), |curve| curve.stop)?;

@@ -5,6 +5,7 @@ use io_probe_core::files::direct_io;
 use io_probe_core::machine::device::{self, Counters, Leaf, Roots};
 use pgrx::prelude::*;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::row::Status;
 use crate::pg::backend::row::Rows;
@@ -90,60 +91,32 @@ fn io_probe_counters() -> Rows {
     let roots = Roots::default();
     let (leaves, _) = leaves_of_server(&roots);
     let sampled_at = server::now();
-    Rows::of(
-        leaves.iter().filter_map(|leaf| {
-            Some(Totals::new(sampled_at.clone(), leaf.name.clone(), &leaf.counters(&roots)?))
-        }),
-    )
+    let row = |leaf: &Leaf| Some(totals(&sampled_at, &leaf.name, &leaf.counters(&roots)?));
+    Rows::of(leaves.iter().filter_map(row))
 }
 
-/// `io_probe_counters_row`.
-#[derive(Debug, Serialize)]
-struct Totals {
-    sampled_at: String,
-    device: String,
-    reads: u64,
-    reads_merged: u64,
-    read_bytes: u64,
-    read_ms: u32,
-    writes: u64,
-    writes_merged: u64,
-    write_bytes: u64,
-    write_ms: u32,
-    discards: Option<u64>,
-    discards_merged: Option<u64>,
-    discard_bytes: Option<u64>,
-    discard_ms: Option<u32>,
-    flushes: Option<u64>,
-    flush_ms: Option<u32>,
-    in_flight: u64,
-    io_ms: u32,
-    weighted_io_ms: u32,
-}
-
-impl Totals {
-    fn new(sampled_at: String, device: String, counters: &Counters) -> Self {
-        let Counters { reads, writes, discards, flushes, .. } = counters;
-        Self {
-            sampled_at,
-            device,
-            reads: reads.completed,
-            reads_merged: reads.merged,
-            read_bytes: reads.bytes(),
-            read_ms: reads.ticks_ms,
-            writes: writes.completed,
-            writes_merged: writes.merged,
-            write_bytes: writes.bytes(),
-            write_ms: writes.ticks_ms,
-            discards: discards.map(|d| d.completed),
-            discards_merged: discards.map(|d| d.merged),
-            discard_bytes: discards.map(|d| d.bytes()),
-            discard_ms: discards.map(|d| d.ticks_ms),
-            flushes: flushes.map(|f| f.completed),
-            flush_ms: flushes.map(|f| f.ticks_ms),
-            in_flight: counters.in_flight,
-            io_ms: counters.io_ticks_ms,
-            weighted_io_ms: counters.weighted_ticks_ms,
-        }
-    }
+/// A row of `io_probe_counters_row`.
+fn totals(sampled_at: &str, device: &str, counters: &Counters) -> Value {
+    let Counters { reads, writes, discards, flushes, .. } = counters;
+    json!({
+        "sampled_at": sampled_at,
+        "device": device,
+        "reads": reads.completed,
+        "reads_merged": reads.merged,
+        "read_bytes": reads.bytes(),
+        "read_ms": reads.ticks_ms,
+        "writes": writes.completed,
+        "writes_merged": writes.merged,
+        "write_bytes": writes.bytes(),
+        "write_ms": writes.ticks_ms,
+        "discards": discards.map(|d| d.completed),
+        "discards_merged": discards.map(|d| d.merged),
+        "discard_bytes": discards.map(|d| d.bytes()),
+        "discard_ms": discards.map(|d| d.ticks_ms),
+        "flushes": flushes.map(|f| f.completed),
+        "flush_ms": flushes.map(|f| f.ticks_ms),
+        "in_flight": counters.in_flight,
+        "io_ms": counters.io_ticks_ms,
+        "weighted_io_ms": counters.weighted_ticks_ms,
+    })
 }

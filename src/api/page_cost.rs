@@ -48,9 +48,8 @@ fn io_probe_page_cost(
         };
         let rel = arguments::relation(rel)?;
 
-        let (call, relation) = Begin::of(Probe::PageCost)
-            .evicting(wanted.evicts)
-            .waiting(options.flag("wait")?)
+        let waits = options.flag("wait")?;
+        let (call, relation) = Begin { evicts: wanted.evicts, waits, ..Begin::of(Probe::PageCost) }
             .on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
         let measured = measure(&call, &relation, &wanted)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use io_probe_core::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
+use io_probe_core::files::scratch::{Fill, Room, Scratch, ScratchLocation};
 use io_probe_core::machine::account;
 use io_probe_core::measure::ping::{self, PingOp, Pong, Writer};
 use io_probe_core::measure::random::{Found, Look, Plan};
@@ -56,11 +56,10 @@ fn io_probe_ping(
         let limits = Limits { duration: Duration::MAX, ..options.bounds()? };
         let ping = Ping { count, every, mode, path, seed, limits };
 
-        let (call, relation) = Begin::of(Probe::Ping)
-            .writing(mode != Mode::Read)
-            .waiting(options.flag("wait")?)
-            .on_relation(rel, Fork::MAIN)?;
-        if mode != Mode::Read {
+        let (writes, waits) = (mode != Mode::Read, options.flag("wait")?);
+        let (call, relation) =
+            Begin { writes, waits, ..Begin::of(Probe::Ping) }.on_relation(rel, Fork::MAIN)?;
+        if writes {
             relation.relation.file_tablespace().check_may_write()?;
         }
         let identity = Identity::of(&relation);
@@ -140,10 +139,7 @@ impl Ping {
         let fallback = relation.relation.file_tablespace().temporary_file();
         let place = ScratchLocation { directory: &directory, fallback: &fallback };
         let mut should_stop = || call.should_stop(&relation.interrupts);
-        match Scratch::create(place, room, Fill::Incompressible, &mut should_stop)? {
-            Created::Ready(scratch) => Ok(scratch),
-            Created::Stopped(stop) => Err(Failure::NotBegun(stop)),
-        }
+        Scratch::create(place, room, Fill::Incompressible, &mut should_stop)?.map_err(Failure::NotBegun)
     }
 
     /// A row for each answer. The notes stand in the last one, which may be one without a request.

@@ -24,7 +24,6 @@ use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
-use crate::error::Result;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
@@ -46,8 +45,21 @@ fn io_probe_random(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let arguments = RandomArguments::read(rel, paths, duration, cold, depth, seed, options)?;
-        let (call, relation) = arguments.begin()?;
+        let options = Options::parse(options, &MEASURING)?;
+        let depth = arguments::depth(depth, 1)?;
+        let rel = arguments::relation(rel)?;
+        let paths = Path::pick(paths.map(Elements::all))?;
+        let arguments = RandomArguments {
+            limits: options.limits(duration, paths.len())?,
+            paths,
+            cold: cold.unwrap_or(false),
+            depth,
+            seed: arguments::seed(seed),
+        };
+        let waits = options.flag("wait")?;
+
+        let (call, relation) = Begin { evicts: arguments.cold, waits, ..Begin::of(Probe::Random) }
+            .on_relation(rel, Fork::MAIN)?;
         let target = RandomTarget::new(&arguments, &call, &relation);
         let row = |(index, &path): (usize, &Path)| {
             let row = RandomRow::new(&target, path);
@@ -58,45 +70,15 @@ fn io_probe_random(
     })
 }
 
+/// What is to be measured.
 struct RandomArguments {
-    rel: pg_sys::Oid,
     paths: Vec<Path>,
     cold: bool,
     depth: u32,
     seed: u64,
     limits: Limits,
-    waits: bool,
 }
 
-impl RandomArguments {
-    fn read(
-        rel: Option<pg_sys::Oid>,
-        paths: Option<Elements<Text>>,
-        duration: Option<Interval>,
-        cold: Option<bool>,
-        depth: Option<i32>,
-        seed: Option<i64>,
-        options: Option<JsonbText>,
-    ) -> Result<Self> {
-        let options = Options::parse(options, &MEASURING)?;
-        let depth = arguments::depth(depth, 1)?;
-        let rel = arguments::relation(rel)?;
-        let paths = Path::pick(paths.map(Elements::all))?;
-        Ok(Self {
-            rel,
-            limits: options.limits(duration, paths.len())?,
-            paths,
-            cold: cold.unwrap_or(false),
-            depth,
-            seed: arguments::seed(seed),
-            waits: options.flag("wait")?,
-        })
-    }
-
-    fn begin(&self) -> Result<(Call, ProbedRelation)> {
-        Begin::of(Probe::Random).evicting(self.cold).waiting(self.waits).on_relation(self.rel, Fork::MAIN)
-    }
-}
 /// Where a path starts, and what it finds there.
 #[derive(Clone, Copy)]
 struct StartAt {

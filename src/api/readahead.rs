@@ -43,10 +43,9 @@ fn io_probe_readahead(
         let limits = Limits { precision: limits.precision.or(Some(PRECISION)), ..limits };
         let rel = arguments::relation(rel)?;
 
-        let (call, relation) = Begin::of(Probe::Readahead)
-            .evicting(true)
-            .waiting(options.flag("wait")?)
-            .on_relation(rel, Fork::MAIN)?;
+        let waits = options.flag("wait")?;
+        let (call, relation) =
+            Begin { evicts: true, waits, ..Begin::of(Probe::Readahead) }.on_relation(rel, Fork::MAIN)?;
         let identity = Identity::of(&relation);
         let windows = measure(&call, &relation, &windows, limits)?;
         Ok(windows.into_iter().map(|window| ReadaheadRow::of(window, &relation, &identity)).collect())

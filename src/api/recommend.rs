@@ -53,11 +53,13 @@ fn io_probe_recommend(
             writes: writes.unwrap_or(false),
         };
 
-        let (call, named) = Begin::of(Probe::Recommend)
-            .evicting(request.cold)
-            .writing(request.writes)
-            .waiting(options.flag("wait")?)
-            .on_relations(rel)?;
+        let (call, named) = Begin {
+            evicts: request.cold,
+            writes: request.writes,
+            waits: options.flag("wait")?,
+            ..Begin::of(Probe::Recommend)
+        }
+        .on_relations(rel)?;
         let places = match named {
             Some(relation) => vec![TablespaceTarget::of(relation)],
             None => TablespaceTarget::of_user_tables(),

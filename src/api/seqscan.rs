@@ -68,8 +68,8 @@ fn io_probe_seqscan(
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };
 
-        let (call, relation) =
-            Begin::of(Probe::Seqscan).evicting(scan.cold).waiting(scan.waits).on_relation(rel, scan.fork)?;
+        let (call, relation) = Begin { evicts: scan.cold, waits: scan.waits, ..Begin::of(Probe::Seqscan) }
+            .on_relation(rel, scan.fork)?;
         scan.check_start(&relation)?;
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
         let row = |(index, &path): (usize, &Path)| {

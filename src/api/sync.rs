@@ -59,8 +59,7 @@ fn io_probe_sync(
         let tablespace = spcname.as_deref();
         let bench = Bench { cases, group, limits };
 
-        let (call, place) = Begin::of(Probe::Sync)
-            .waiting(options.flag("wait")?)
+        let (call, place) = Begin { waits: options.flag("wait")?, ..Begin::of(Probe::Sync) }
             .on_place(|| ProbedPlace::find(tablespace))?;
         // A call that comes too late looks at no device.
         let place = if call.ended().is_none() { place.located() } else { place };

@@ -2,14 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use io_probe_core::machine::device::{Activity, Leaf, Placement, Roots};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 
 use super::arguments::figure;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
@@ -23,31 +22,9 @@ thread_local! {
     static ADMITTED: RefCell<(i64, BTreeSet<String>)> = const { RefCell::new((0, BTreeSet::new())) };
 }
 
-/// Why a probe may not begin.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    message: String,
-    /// The setting, and why the load is not known, if so.
-    detail: String,
-    hint: &'static str,
-}
-
-impl From<Refusal> for Error {
-    fn from(Refusal { message, detail, hint }: Refusal) -> Self {
-        Error::unmet(message).detail(detail + ".").hint(hint)
-    }
-}
-
-/// As a row says it, where others were measured.
-impl Display for Refusal {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "not measured: {} ({})", self.message, self.detail)
-    }
-}
-
 /// Refuses if a device behind `placement` is busier than the cap allows, or if that can't be known. Looks
 /// once for each device and statement; without a cap not at all.
-pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal> {
+pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
     let Some(most) = gucs::max_busy_pct() else { return Ok(()) };
     let statement = server::statement_start();
     let new: Vec<&Leaf> = ADMITTED.with_borrow_mut(|(of, admitted)| {
@@ -72,11 +49,9 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal>
         match activity.as_ref().and_then(Activity::busy_pct) {
             None => return Err(unknown(&format!("device \"{}\" has no such counters", leaf.name))),
             Some(busy) if busy > most => {
-                return Err(Refusal {
-                    message: format!("device \"{}\" is {} % busy", leaf.name, figure(busy)),
-                    detail: format!("pg_io_probe.max_busy_pct is {most}"),
-                    hint: "Others are at work there. Try again later.",
-                });
+                return Err(Error::unmet(format!("device \"{}\" is {} % busy", leaf.name, figure(busy)))
+                    .detail(format!("pg_io_probe.max_busy_pct is {most}."))
+                    .hint("Others are at work there. Try again later."));
             }
             Some(_) => {}
         }
@@ -86,10 +61,8 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<(), Refusal>
 }
 
 /// The refusal where the load is not known: a cap that is set must hold.
-fn unknown(why: &str) -> Refusal {
-    Refusal {
-        message: "how busy the device is can't be seen".to_owned(),
-        detail: format!("pg_io_probe.max_busy_pct is set, but {why}"),
-        hint: "A superuser, or a role with GRANT SET ON PARAMETER pg_io_probe.max_busy_pct, can set it to 0.",
-    }
+fn unknown(why: &str) -> Error {
+    Error::unmet("how busy the device is can't be seen")
+        .detail(format!("pg_io_probe.max_busy_pct is set, but {why}."))
+        .hint("A superuser, or a role with GRANT SET ON PARAMETER pg_io_probe.max_busy_pct, can set it to 0.")
 }

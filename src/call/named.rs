@@ -90,14 +90,14 @@ impl NamedEnum for Fork {
     }
 }
 
-impl NamedEnum for Section {
-    const WHAT: (&'static str, &'static str) = ("section", "sections");
-    const ALL: &'static [Section] = &Section::ALL;
-
-    fn name(self) -> &'static str {
-        Section::name(self)
-    }
-}
+named!(Section, "section", "sections", {
+    OneWrite = "one_write",
+    TwoWrites = "two_writes",
+    OpenSyncSize = "open_sync_size",
+    OtherFd = "other_fd",
+    NoSync = "no_sync",
+    WalSegment = "wal_segment",
+});
 
 /// Names as a list for a HINT.
 pub(crate) fn quoted(names: &[&str]) -> String {

@@ -8,7 +8,7 @@ use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync;
 
-use super::{Failure, Outcome, Refusal, admission};
+use super::{Failure, Outcome, admission};
 use crate::error::Result;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -49,7 +49,7 @@ impl ProbedPlace {
     }
 
     /// Refuses if others keep its device busier than the cap on that allows.
-    pub(crate) fn check_admitted(&self) -> std::result::Result<(), Refusal> {
+    pub(crate) fn check_admitted(&self) -> Result<()> {
         admission::admit(&self.placement, &self.roots)
     }
 

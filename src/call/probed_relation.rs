@@ -10,9 +10,8 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::run::budget::Stop;
 use pgrx::pg_sys;
 
-use super::admission::{self, Refusal};
 use super::probe::Probe;
-use super::{Call, Failure, Outcome};
+use super::{Call, Failure, Outcome, admission};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
@@ -71,7 +70,7 @@ impl ProbedRelation {
     }
 
     /// Refuses if others keep its device busier than the cap on that allows.
-    pub(crate) fn check_admitted(&self) -> std::result::Result<(), Refusal> {
+    pub(crate) fn check_admitted(&self) -> Result<()> {
         admission::admit(&self.placement, &self.roots)
     }
 

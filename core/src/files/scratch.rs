@@ -76,15 +76,6 @@ pub enum Fill {
     },
 }
 
-/// What came of an attempt to create a scratch file, or several.
-#[derive(Debug)]
-pub enum Created<T = Scratch> {
-    /// Filled and synced.
-    Ready(T),
-    /// The caller's reason to stop. What was there is gone.
-    Stopped(Stop),
-}
-
 /// A nameless file, filled and synced.
 #[derive(Debug)]
 pub struct Scratch {
@@ -118,8 +109,8 @@ impl Room {
 }
 
 impl Scratch {
-    /// Creates, fills and syncs a file. The caller is asked before every MiB written, and before every 8 MiB
-    /// on the way to the storage, or every MiB if there is a limit; what is left for the fsync is metadata.
+    /// Creates, fills and syncs a file. Asks before every MiB written, and before every 8 MiB (under a limit
+    /// every MiB) on the way to the storage; the fsync has only metadata left. Err holds a reason to stop.
     ///
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it
@@ -129,7 +120,7 @@ impl Scratch {
         room: Room,
         fill: Fill,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<Created> {
+    ) -> Result<std::result::Result<Self, Stop>> {
         Self::create_with(libc::O_TMPFILE, place, room, fill, should_stop)
     }
 
@@ -140,7 +131,7 @@ impl Scratch {
         room: Room,
         fill: Fill,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<Created> {
+    ) -> Result<std::result::Result<Self, Stop>> {
         let directory = place.directory;
         room.check(directory)?;
         let file = create_nameless(nameless, place)?;
@@ -154,10 +145,8 @@ impl Scratch {
             Err(_) => None,
         };
         let scratch = Self { file, directory, size: room.size, links };
-        Ok(match scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))? {
-            Some(stop) => Created::Stopped(stop),
-            None => Created::Ready(scratch),
-        })
+        let stop = scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
+        Ok(stop.map_or(Ok(scratch), Err))
     }
 
     /// Fills and syncs the file, and has the kernel write it back as it goes: others that sync wait for what
@@ -382,10 +371,7 @@ mod tests {
             .expect("created");
         // Four pieces written, one piece written back.
         assert_eq!(asked, 5);
-        match created {
-            Created::Ready(scratch) => (scratch, directory),
-            Created::Stopped(stop) => panic!("{stop}"),
-        }
+        (created.expect("no reason to stop"), directory)
     }
 
     fn flags(file: &File) -> i32 {
@@ -412,7 +398,7 @@ mod tests {
             fs::write(&fallback, "left by a process of the same number").expect("written");
             let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
             let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut || None);
-            assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+            assert!(matches!(created, Ok(Ok(_))), "{created:?}");
             assert_eq!(fallback.exists(), !is_used);
         }
     }
@@ -423,7 +409,7 @@ mod tests {
         let fallback = directory.path().join("pgsql_tmp").join("pgsql_tmp1.io_probe");
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         let created = Scratch::create_with(UNKNOWN, place, ROOM, Fill::Incompressible, &mut || None);
-        assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+        assert!(matches!(created, Ok(Ok(_))), "{created:?}");
         let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
         assert_eq!(folder.mode() & 0o777, 0o700);
         assert!(is_empty(&directory.path().join("pgsql_tmp")));
@@ -512,12 +498,10 @@ mod tests {
                     (asked == when).then_some(Stop::Statement)
                 };
                 let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-                match Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut should_stop)
-                    .expect("no error")
-                {
-                    Created::Stopped(stop) => assert_eq!((stop, asked), (Stop::Statement, when)),
-                    Created::Ready(_) => panic!("went on after question {when}"),
-                }
+                let created =
+                    Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut should_stop)
+                        .expect("no error");
+                assert_eq!((created.err(), asked), (Some(Stop::Statement), when));
                 assert!(is_empty(directory.path()));
             }
         }
@@ -531,7 +515,7 @@ mod tests {
         let started = Monotonic.now();
         let room = Room { limits, ..ROOM };
         let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
-        assert!(matches!(created, Ok(Created::Ready(_))), "{created:?}");
+        assert!(matches!(created, Ok(Ok(_))), "{created:?}");
         // It is ready when a little over three MiB are due.
         assert!(Monotonic.now() - started >= 100_000_000);
     }

@@ -179,7 +179,7 @@ pub fn ping(
 mod tests {
     use super::*;
     use crate::files::RelationFiles;
-    use crate::files::scratch::{Created, Fill, Room, ScratchLocation};
+    use crate::files::scratch::{Fill, Room, ScratchLocation};
     use crate::measure::random::Look;
     use crate::run::budget::StopCheck;
     use crate::run::clock::{Monotonic, Ticking};
@@ -200,10 +200,8 @@ mod tests {
     fn scratch(directory: &std::path::Path) -> Scratch {
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, limits: Limits::none() };
-        match Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created") {
-            Created::Ready(scratch) => scratch,
-            Created::Stopped(stop) => panic!("{stop}"),
-        }
+        let created = Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created");
+        created.expect("no reason to stop")
     }
 
     fn limits() -> Limits {

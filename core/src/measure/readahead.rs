@@ -238,8 +238,6 @@ struct WindowTurns<'a> {
 const OF_KERNEL: [Contender; 2] = [Contender::Kernel, Contender::Twin];
 
 impl Contenders for WindowTurns<'_> {
-    type Error = Error;
-
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
         let emulated = || Contender::Emulated(turn.contender - OF_KERNEL.len());
         let whose = OF_KERNEL.get(turn.contender).copied().unwrap_or_else(emulated);

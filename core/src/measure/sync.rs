@@ -150,8 +150,6 @@ struct Cases<'a, C> {
 }
 
 impl<C: Calls> Contenders for Cases<'_, C> {
-    type Error = Error;
-
     fn is_over(&self, contender: usize) -> bool {
         self.all[contender].is_over()
     }

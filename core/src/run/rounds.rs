@@ -9,6 +9,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::Result;
 use crate::run::budget::{Budget, Stop};
 
 /// Which turns are taken, and in which order.
@@ -40,16 +41,13 @@ pub type Ended = ControlFlow<Option<Stop>>;
 
 /// The contenders of [`Rounds`], which take the turns.
 pub trait Contenders {
-    /// What may fail.
-    type Error;
-
     /// Has this contender nothing more to do?
     fn is_over(&self, _contender: usize) -> bool {
         false
     }
 
     /// Takes a turn. Breaks when no contender is to have any more.
-    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended, Self::Error>;
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended>;
 
     /// Is all known well enough, or are more turns in vain? Asked after each round, and where there are
     /// references, after each turn of them with the others that follow it.
@@ -78,7 +76,7 @@ impl Rounds {
     ///
     /// # Errors
     /// The first error of a turn.
-    pub fn take<C: Contenders>(&self, who: &mut C, budget: &mut Budget<'_>) -> Result<Ended, C::Error> {
+    pub fn take(&self, who: &mut impl Contenders, budget: &mut Budget<'_>) -> Result<Ended> {
         let groups = self.contenders.div_ceil(self.group).max(1);
         let turns = self.contenders + groups * self.references;
         let of = self.rounds.saturating_mul(turns as u64);
@@ -149,13 +147,11 @@ mod tests {
     }
 
     impl Contenders for Order {
-        type Error = ();
-
         fn is_over(&self, contender: usize) -> bool {
             self.over == Some(contender)
         }
 
-        fn turn(&mut self, turn: Turn, _budget: &mut Budget<'_>) -> Result<Ended, ()> {
+        fn turn(&mut self, turn: Turn, _budget: &mut Budget<'_>) -> Result<Ended> {
             self.taken.push(turn.contender);
             assert!(turn.number <= turn.of && turn.number as usize >= self.taken.len());
             Ok(if self.taken.len() < self.most { Ended::Continue(()) } else { Ended::Break(None) })

@@ -6,6 +6,7 @@ use io_probe_core::advise::compare::{self, Comparison, Group, LEVEL, Run, Verdic
 use io_probe_core::machine::disturbance;
 use pgrx::prelude::*;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::call::arguments::figure;
 use crate::error::{Error, Result};
@@ -77,25 +78,6 @@ fn check_runs(a: i64, b: i64) -> Result<()> {
     Ok(())
 }
 
-/// `io_probe_compare_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Serialize)]
-struct CompareRow {
-    probe: Option<String>,
-    item: Option<String>,
-    metric: String,
-    unit: Option<String>,
-    a: Option<f64>,
-    b: Option<f64>,
-    ratio: Option<f64>,
-    verdict: Option<Verdict>,
-    noise_pct: Option<f64>,
-    runs: Option<usize>,
-    a_setting: Option<String>,
-    b_setting: Option<String>,
-    object: Option<String>,
-    notes: Vec<String>,
-}
-
 /// A figure of both sides, and of the runs before them.
 struct Pair {
     metric: Metric,
@@ -105,7 +87,7 @@ struct Pair {
     past: Vec<Group>,
 }
 
-fn rows(sides: &Sides) -> Vec<CompareRow> {
+fn rows(sides: &Sides) -> Vec<Value> {
     let mut pairs = BTreeMap::new();
     for values in sides.figures() {
         add(&mut pairs, values);
@@ -116,15 +98,17 @@ fn rows(sides: &Sides) -> Vec<CompareRow> {
         let Metric { probe, object, metric, .. } = pair.metric.clone();
         (probe, object, pair.ordinal, metric)
     });
-    let differences = sides.differences().into_iter().map(|difference| CompareRow {
-        probe: difference.probe,
-        metric: difference.name,
-        a_setting: difference.a,
-        b_setting: difference.b,
-        object: difference.object,
-        ..CompareRow::default()
+    let differences = sides.differences().into_iter().map(|difference| {
+        json!({
+            "probe": difference.probe,
+            "metric": difference.name,
+            "a_setting": difference.a,
+            "b_setting": difference.b,
+            "object": difference.object,
+            "notes": [],
+        })
     });
-    pairs.into_iter().map(CompareRow::of).chain(differences).collect()
+    pairs.into_iter().map(row).chain(differences).collect()
 }
 
 fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
@@ -159,27 +143,25 @@ fn group(series: String, runs: &[RunValue]) -> Group {
     Group { series, runs: runs.iter().map(run).collect() }
 }
 
-impl CompareRow {
-    fn of(pair: Pair) -> Self {
-        interrupts::check();
-        let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
-        let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
-        Self {
-            probe: Some(probe),
-            item: Some(item),
-            metric,
-            unit: Some(unit),
-            a: found.a.map(figure),
-            b: found.b.map(figure),
-            ratio: found.ratio.map(figure),
-            verdict: Some(found.verdict(LEVEL)),
-            noise_pct: noise_pct(&found, LEVEL),
-            runs: Some(found.runs),
-            object: Some(object),
-            notes: found.notes(["a", "b"]),
-            ..Self::default()
-        }
-    }
+/// A row of `io_probe_compare_row`; the type's comments say what each attribute means.
+fn row(pair: Pair) -> Value {
+    interrupts::check();
+    let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
+    let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
+    json!({
+        "probe": probe,
+        "item": item,
+        "metric": metric,
+        "unit": unit,
+        "a": found.a.map(figure),
+        "b": found.b.map(figure),
+        "ratio": found.ratio.map(figure),
+        "verdict": found.verdict(LEVEL),
+        "noise_pct": noise_pct(&found, LEVEL),
+        "runs": found.runs,
+        "object": object,
+        "notes": found.notes(["a", "b"]),
+    })
 }
 
 fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {

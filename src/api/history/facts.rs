@@ -5,7 +5,7 @@ use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::machine::host::Host;
 use pgrx::pg_sys;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::device::leaves_of_server;
 use crate::api::row::of_leaves;
@@ -65,7 +65,7 @@ pub(super) struct ResultHeader {
     spcname: Option<String>,
     device: Option<String>,
     model: Option<String>,
-    leaves: Vec<LeafFacts>,
+    leaves: Vec<Value>,
     kernel: Option<String>,
     host: Option<String>,
     #[serde(flatten)]
@@ -77,32 +77,18 @@ pub(super) struct ResultHeader {
 }
 
 /// How a device was set.
-#[derive(Debug, Serialize)]
-struct LeafFacts {
-    device: String,
-    model: Option<String>,
-    scheduler: Option<String>,
-    read_ahead_kb: Option<u64>,
-    nr_requests: Option<u64>,
-    max_sectors_kb: Option<u64>,
-    rotational: Option<bool>,
-    write_cache: Option<String>,
-}
-
-impl LeafFacts {
-    fn of(leaf: &Leaf, placement: &Placement) -> Self {
-        Self {
-            device: leaf.name.clone(),
-            model: leaf.model.clone(),
-            scheduler: leaf.scheduler.clone(),
-            // The window of the device on which the file system sits.
-            read_ahead_kb: placement.read_ahead_kb.or(leaf.read_ahead_kb),
-            nr_requests: leaf.nr_requests,
-            max_sectors_kb: leaf.max_sectors_kb,
-            rotational: leaf.rotational,
-            write_cache: leaf.write_cache.clone(),
-        }
-    }
+fn leaf_facts(leaf: &Leaf, placement: &Placement) -> Value {
+    json!({
+        "device": leaf.name,
+        "model": leaf.model,
+        "scheduler": leaf.scheduler,
+        // The window of the device on which the file system sits.
+        "read_ahead_kb": placement.read_ahead_kb.or(leaf.read_ahead_kb),
+        "nr_requests": leaf.nr_requests,
+        "max_sectors_kb": leaf.max_sectors_kb,
+        "rotational": leaf.rotational,
+        "write_cache": leaf.write_cache,
+    })
 }
 
 impl ResultHeader {
@@ -126,7 +112,7 @@ impl ResultHeader {
             spcname,
             device: of_leaves(&placement, |leaf| Some(&leaf.name)),
             model: of_leaves(&placement, |leaf| leaf.model.as_deref()),
-            leaves: placement.leaves.iter().map(|leaf| LeafFacts::of(leaf, &placement)).collect(),
+            leaves: placement.leaves.iter().map(|leaf| leaf_facts(leaf, &placement)).collect(),
             relation,
             kernel,
             host,

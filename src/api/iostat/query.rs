@@ -7,6 +7,7 @@ use io_probe_core::machine::iostat::Sampler;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::row::{self, IostatRow};
 use super::{MOST_ROWS, OPTIONS, Watched, interval};
@@ -57,26 +58,9 @@ fn io_probe_iostat_query(query: Option<Query>, every: Option<Interval>, options:
 struct QueryRow {
     #[serde(flatten)]
     row: IostatRow,
+    /// The query's own figures.
     #[serde(flatten)]
-    query: Option<QueryFigures>,
-}
-
-/// The query's own figures.
-#[derive(Debug, Serialize)]
-struct QueryFigures {
-    query_rows: u64,
-    shared_blks_hit: i64,
-    shared_blks_read: i64,
-    shared_blks_dirtied: i64,
-    shared_blks_written: i64,
-    local_blks_hit: i64,
-    local_blks_read: i64,
-    local_blks_written: i64,
-    temp_blks_read: i64,
-    temp_blks_written: i64,
-    wal_bytes: u64,
-    device_bytes: Option<u64>,
-    device_source: Option<&'static str>,
+    query: Option<Value>,
 }
 
 /// Runs the query beside a thread that samples. The thread ends with the query, also by an ERROR. The query
@@ -132,20 +116,20 @@ fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'st
         Err(why) => row.caveats.note(why),
     }
     let blocks = &used.blocks;
-    let query = QueryFigures {
-        query_rows: used.rows,
-        shared_blks_hit: blocks.shared_blks_hit,
-        shared_blks_read: blocks.shared_blks_read,
-        shared_blks_dirtied: blocks.shared_blks_dirtied,
-        shared_blks_written: blocks.shared_blks_written,
-        local_blks_hit: blocks.local_blks_hit,
-        local_blks_read: blocks.local_blks_read,
-        local_blks_written: blocks.local_blks_written,
-        temp_blks_read: blocks.temp_blks_read,
-        temp_blks_written: blocks.temp_blks_written,
-        wal_bytes: used.wal_bytes,
-        device_bytes: fetched.ok(),
-        device_source: fetched.ok().map(|_| source),
-    };
+    let query = json!({
+        "query_rows": used.rows,
+        "shared_blks_hit": blocks.shared_blks_hit,
+        "shared_blks_read": blocks.shared_blks_read,
+        "shared_blks_dirtied": blocks.shared_blks_dirtied,
+        "shared_blks_written": blocks.shared_blks_written,
+        "local_blks_hit": blocks.local_blks_hit,
+        "local_blks_read": blocks.local_blks_read,
+        "local_blks_written": blocks.local_blks_written,
+        "temp_blks_read": blocks.temp_blks_read,
+        "temp_blks_written": blocks.temp_blks_written,
+        "wal_bytes": used.wal_bytes,
+        "device_bytes": fetched.ok(),
+        "device_source": fetched.ok().map(|_| source),
+    });
     QueryRow { row, query: Some(query) }
 }

@@ -16,25 +16,15 @@ use crate::call::arguments::figure;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) enum NoTime {
     NotBegun(Stop),
-    Empty,
     NotCold(NotCold),
-    /// Nothing is cold although the call may evict.
-    NotEvicted,
-    /// The server reads past the OS cache.
-    PastOsCache,
-    FewTurns,
-    /// Tuples of this relation are not counted, for this reason.
-    NotCountable(&'static str),
-    CountRefused,
-    LostInNoise,
-    NoTuples,
+    /// Another reason, in words.
+    Other(&'static str),
 }
 
 impl Display for NoTime {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NoTime::NotBegun(stop) => return stop.fmt(f),
-            NoTime::Empty => "the relation is empty",
             NoTime::NotCold(NotCold::Unknown) => page_cache::OWN_CACHE,
             NoTime::NotCold(NotCold::Cached) => {
                 "no stretch of the relation is without pages in the OS cache: with cold => true it may be \
@@ -46,21 +36,7 @@ impl Display for NoTime {
             NoTime::NotCold(NotCold::Holes) => {
                 "the relation's blocks were never written to its files (holes)"
             }
-            NoTime::NotEvicted => {
-                "no stretch of the relation is without pages in the OS cache: they could not be evicted, or \
-                 others read them meanwhile"
-            }
-            NoTime::PastOsCache => "the server reads past the OS cache",
-            NoTime::FewTurns => "not enough turns",
-            NoTime::NotCountable(why) => why,
-            NoTime::CountRefused => {
-                "tuples could not be counted: another session holds a lock, an index or statistics call a \
-                 function, or planning raised an ERROR"
-            }
-            NoTime::LostInNoise => {
-                "the time of tuples is lost in noise: hits in shared buffers seemed to take as long"
-            }
-            NoTime::NoTuples => "no tuples were found, or blocks had to be read",
+            NoTime::Other(why) => why,
         })
     }
 }

@@ -218,11 +218,16 @@ fn add_notes(
     let from_device = result.is_from_device();
     if result.has_no_time() {
         result.lack(match measured.not_cold {
-            _ if relation.source.blocks() == 0 => NoTime::Empty,
-            Some(NotCold::Cached) if from_device && wanted.evicts => NoTime::NotEvicted,
+            _ if relation.source.blocks() == 0 => NoTime::Other("the relation is empty"),
+            Some(NotCold::Cached) if from_device && wanted.evicts => NoTime::Other(
+                "no stretch of the relation is without pages in the OS cache: they could not be evicted, or \
+                 others read them meanwhile",
+            ),
             Some(why) if from_device || why == NotCold::Unknown => NoTime::NotCold(why),
-            _ if server::reads_direct() && result.is_from_os() => NoTime::PastOsCache,
-            _ => NoTime::FewTurns,
+            _ if server::reads_direct() && result.is_from_os() => {
+                NoTime::Other("the server reads past the OS cache")
+            }
+            _ => NoTime::Other("not enough turns"),
         });
     }
     let block_size = relation.block_size();
@@ -245,7 +250,7 @@ fn add_notes(
 /// Counts tuples in blocks that stay in shared buffers.
 fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: Option<f64>) {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
-        return result.lack(NoTime::NotCountable(why));
+        return result.lack(NoTime::Other(why));
     }
     let window = relation.readahead_window();
     let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
@@ -262,9 +267,14 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
                 result.caveats.note("the time of the page itself is in it: that of a hit is not known");
             }
         }
-        None if counted.is_refused => result.lack(NoTime::CountRefused),
-        None if counted.is_lost_in_noise => result.lack(NoTime::LostInNoise),
-        None => result.lack(NoTime::NoTuples),
+        None if counted.is_refused => result.lack(NoTime::Other(
+            "tuples could not be counted: another session holds a lock, an index or statistics call a \
+             function, or planning raised an ERROR",
+        )),
+        None if counted.is_lost_in_noise => result.lack(NoTime::Other(
+            "the time of tuples is lost in noise: hits in shared buffers seemed to take as long",
+        )),
+        None => result.lack(NoTime::Other("no tuples were found, or blocks had to be read")),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Measuring the curve of a relation that is open, and what there is to say of each window.
 
-use std::fmt::{self, Display, Formatter};
-
 use io_probe_core::advise::first_as_good;
 use io_probe_core::engine::Kind;
 use io_probe_core::machine::account::Account;
@@ -29,6 +27,9 @@ const COLD_PCT: f64 = 99.0;
 const OLD_DESCRIPTORS: &str =
     "sessions keep the window with which they opened a file: after a change, reconnect";
 
+/// Why a window of which nothing else is known has no figures.
+const NO_TURNS: &str = "no turn of it counted";
+
 /// Whose readahead a window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum WindowMode {
@@ -47,58 +48,14 @@ impl WindowMode {
     }
 }
 
-/// Why a window has no figures.
-#[derive(Debug, Clone)]
-pub(in crate::api) enum NoFigures {
-    NotBegun(Stop),
-    /// It can't be measured here, for this reason.
-    Unsupported(String),
-    /// The OS cache had part of the kernel's blocks.
-    NotCold,
-    NotDirect,
-    /// The kernel's window has no figures.
-    NoneOfKernel,
-    /// No turn of it counted before the curve ended.
-    NoTurns(Option<Stop>),
-    ShortTurns,
-    CacheUnknown,
-}
-
-impl NoFigures {
-    fn status(&self) -> Status {
-        match self {
-            NoFigures::NotBegun(_) => Status::Partial,
-            NoFigures::Unsupported(_) => Status::Unsupported,
-            NoFigures::NotCold | NoFigures::NotDirect | NoFigures::NoneOfKernel => Status::Void,
-            NoFigures::NoTurns(_) | NoFigures::ShortTurns | NoFigures::CacheUnknown => Status::Ok,
-        }
-    }
-}
-
-impl Display for NoFigures {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NoFigures::NotBegun(stop) | NoFigures::NoTurns(Some(stop)) => return stop.fmt(f),
-            NoFigures::Unsupported(why) => why,
-            NoFigures::NotCold => "not cold: part of the blocks came from the OS cache",
-            NoFigures::NotDirect => NOT_DIRECT,
-            NoFigures::NoneOfKernel => {
-                "what the page cache costs is unknown: the kernel's row has no figures"
-            }
-            NoFigures::NoTurns(None) => "no turn of it counted",
-            NoFigures::ShortTurns => "turns were too short for this window: no figures are given",
-            NoFigures::CacheUnknown => "what the page cache costs is not known yet: no figures are given",
-        })
-    }
-}
-
 /// What was found of a window.
 #[derive(Debug)]
 pub(in crate::api) struct WindowResult {
     /// Its bytes; None where the setting in force is not known.
     window: Option<u64>,
     pub(in crate::api) mode: WindowMode,
-    pub(in crate::api) figures: Result<WindowFigures, NoFigures>,
+    /// Err says why there are none.
+    pub(in crate::api) figures: Result<WindowFigures, String>,
     pub(in crate::api) turns: u64,
     pub(super) best: Option<bool>,
     pub(super) blocks: u64,
@@ -137,10 +94,10 @@ pub(in crate::api) fn measure(
     match call.attempt(|| run(call, relation, in_force, &emulated, limits), |measured| measured.curve.stop)? {
         Attempt::Measured(measured) => measured.fill(&mut results, relation),
         Attempt::NotBegun(stop) => {
-            results.iter_mut().for_each(|result| result.lack(NoFigures::NotBegun(stop)));
+            results.iter_mut().for_each(|result| result.lack(Status::Partial, stop.to_string()));
         }
         Attempt::Unsupported(why) => {
-            results.iter_mut().for_each(|result| result.lack(NoFigures::Unsupported(why.clone())));
+            results.iter_mut().for_each(|result| result.lack(Status::Unsupported, why.clone()));
         }
     }
     sort(&mut results);
@@ -206,17 +163,20 @@ impl MeasuredCurve {
         kernel.engine = Some(Kind::Pread.name());
         kernel.fill(&curve.kernel, 0.0, relation);
         kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size, curve.stop);
-        let is_kernel_lost = matches!(kernel.figures, Err(NoFigures::NotCold));
+        let is_kernel_lost = kernel.status() == Status::Void;
         let cache_ns = curve.cache_cost().map(|cost| cost.ns);
         if let Some(why) = &curve.refused {
-            emulated.iter_mut().for_each(|result| result.lack(NoFigures::Unsupported(why.clone())));
+            emulated.iter_mut().for_each(|result| result.lack(Status::Unsupported, why.clone()));
         }
         for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
             result.engine = Some(engine);
             result.caveats.notes.extend(notes.iter().cloned());
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
             if is_kernel_lost {
-                result.lack(NoFigures::NoneOfKernel);
+                result.lack(
+                    Status::Void,
+                    "what the page cache costs is unknown: the kernel's row has no figures",
+                );
                 continue;
             }
             let window_blocks = result.window.unwrap_or(0) / block_size;
@@ -265,7 +225,7 @@ impl WindowResult {
         Self {
             window,
             mode,
-            figures: Err(NoFigures::NoTurns(None)),
+            figures: Err(NO_TURNS.to_owned()),
             turns: 0,
             best: None,
             blocks: 0,
@@ -294,15 +254,13 @@ impl WindowResult {
     }
 
     /// Says that it has no figures, for this reason.
-    fn lack(&mut self, why: NoFigures) {
-        self.caveats.status = why.status();
-        if why.status() == Status::Ok {
+    fn lack(&mut self, status: Status, why: impl Into<String>) {
+        let why = why.into();
+        self.caveats.status = status;
+        if status == Status::Ok {
             self.caveats.doubt(Doubt::Short);
         }
-        // Each row says by itself what stopped the curve.
-        if !matches!(why, NoFigures::NoTurns(Some(_))) {
-            self.caveats.note(why.to_string());
-        }
+        self.caveats.note(why.clone());
         self.figures = Err(why);
     }
 
@@ -347,20 +305,31 @@ impl WindowResult {
         stop: Option<Stop>,
     ) {
         let (least, why) = match self.mode {
-            WindowMode::Kernel => (COLD_PCT, NoFigures::NotCold),
-            WindowMode::Emulated => (DIRECT_PCT, NoFigures::NotDirect),
+            WindowMode::Kernel => (COLD_PCT, "not cold: part of the blocks came from the OS cache"),
+            WindowMode::Emulated => (DIRECT_PCT, NOT_DIRECT),
         };
         match figures {
-            _ if self.from_device.is_some_and(|share| share < least) => self.lack(why),
-            _ if !readahead::is_enough(tally, window_blocks) => self.lack(NoFigures::ShortTurns),
+            _ if self.from_device.is_some_and(|share| share < least) => self.lack(Status::Void, why),
+            _ if !readahead::is_enough(tally, window_blocks) => {
+                self.lack(Status::Ok, "turns were too short for this window: no figures are given");
+            }
             Some(figures) => {
                 if figures.interval.is_none() {
                     self.caveats.too_short(MIN_FOR_MEDIAN, "turns");
                 }
                 self.figures = Ok(figures);
             }
-            None if tally.blocks() > 0 => self.lack(NoFigures::CacheUnknown),
-            None => self.lack(NoFigures::NoTurns(stop)),
+            None if tally.blocks() > 0 => {
+                self.lack(Status::Ok, "what the page cache costs is not known yet: no figures are given");
+            }
+            None => match stop {
+                // Each row says by itself what stopped the curve.
+                Some(stop) => {
+                    self.caveats.doubt(Doubt::Short);
+                    self.figures = Err(stop.to_string());
+                }
+                None => self.lack(Status::Ok, NO_TURNS),
+            },
         }
     }
 }

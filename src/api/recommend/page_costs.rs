@@ -6,13 +6,11 @@ mod planned;
 mod verdict;
 
 use std::collections::HashSet;
-use std::fmt::{self, Display, Formatter};
 
 use io_probe_core::advise::page_costs::choose::{Cell, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
-use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
@@ -56,7 +54,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
         let measured = RelationTimes::of(recommend, &probed)?;
         drop(probed);
         if measured.times.device_sequential.is_none()
-            && let Some(lacking) = measured.lacking
+            && let Some(lacking) = &measured.lacking
         {
             // Another relation may have a part that is not cached.
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
@@ -75,31 +73,15 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     all(last, &why)
 }
 
-fn not_all_times(why: impl Display) -> String {
+fn not_all_times(why: &str) -> String {
     format!("not all times could be measured: {why}")
-}
-
-/// Why a time is lacking, and why the measurement ended.
-#[derive(Clone, Copy)]
-struct Lacking {
-    why: NoTime,
-    stop: Option<Stop>,
-}
-
-impl Display for Lacking {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match (self.why, self.stop) {
-            (NoTime::NotBegun(_), _) | (_, None) => self.why.fmt(f),
-            (why, Some(stop)) => write!(f, "{why}; {stop}"),
-        }
-    }
 }
 
 /// The times of a relation.
 struct RelationTimes {
     times: PageTimes,
-    /// Why a time is lacking, if one is.
-    lacking: Option<Lacking>,
+    /// Why a time is lacking, if one is, and why the measurement ended.
+    lacking: Option<String>,
     /// Would eviction help?
     lacks_cold_blocks: bool,
     /// Must reads with gaps be at the tablespace's own concurrency?
@@ -130,7 +112,10 @@ impl RelationTimes {
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {
             times: times.with_whole_lines(),
-            lacking: lacking.map(|why| Lacking { why, stop }),
+            lacking: lacking.map(|why| match (why, stop) {
+                (NoTime::NotBegun(_), _) | (_, None) => why.to_string(),
+                (_, Some(stop)) => format!("{why}; {stop}"),
+            }),
             lacks_cold_blocks,
             has_fixed_concurrency,
             concurrencies: depths.len(),
@@ -140,12 +125,14 @@ impl RelationTimes {
 
     /// Why a time is not known: what the rows say of it, or else `or`.
     fn why_lacking(&self, or: &str) -> String {
-        self.lacking.map_or_else(|| not_all_times(or), not_all_times)
+        not_all_times(self.lacking.as_deref().unwrap_or(or))
     }
 
     /// The times that the model needs, or why one is lacking.
     fn model(&self) -> std::result::Result<Times, String> {
-        Times::of(&self.times, server::shared_buffers()).map_err(|lacking| self.why_lacking(lacking))
+        let times = Times::of(&self.times, server::shared_buffers());
+        let times = times.map_err(|lacking| self.why_lacking(lacking))?;
+        Ok(times.by_workers(server::reads_by_workers()))
     }
 
     /// Why reads with gaps are not known at other concurrencies.

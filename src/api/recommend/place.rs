@@ -156,8 +156,8 @@ impl TablespaceTarget {
         }
         match probed.check_admitted() {
             Ok(()) => Ok(OpenedRelation::Ready(Box::new(probed))),
-            Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.to_string())),
-            Err(refusal) => Err(refusal.into()),
+            Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.as_note())),
+            Err(refusal) => Err(refusal),
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
     }
     // No ERROR: other rows, of other devices, may be known.
     if let Err(refusal) = place.check_admitted() {
-        return unknown(&refusal.to_string());
+        return unknown(&refusal.as_note());
     }
     let Benched { cases: measured, disturbed, .. } =
         match recommend.call.attempt(|| bench.run(recommend.call, &place), Benched::stop)? {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::runs::{
     Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedRun, ReportedScan, ReportedSync,
-    ReportedWindow, rows,
+    rows,
 };
 use super::{Line, Promised, ReportSection, of};
 use crate::api::history::measure;
@@ -348,17 +348,18 @@ impl ReportDraft {
         );
     }
 
+    /// The windows of the curve that advice on read_ahead_kb rests on.
     fn windows(&mut self, curve: &Value) {
-        let points: Vec<ReportedWindow> = serde_json::from_value(curve.clone()).unwrap_or_default();
-        let mib_s = |us: Option<f64>| us.map(|us| figure(f64::from(pg_sys::BLCKSZ) / us / 1.048_576));
-        for point in points {
-            let Some(kb) = point.window_kb else { continue };
+        for point in curve.as_array().into_iter().flatten() {
+            let Some(kb) = point["window_kb"].as_u64() else { continue };
+            let us = |name: &str| point[name].as_f64();
+            let mib_s = |name| us(name).map(|us| figure(f64::from(pg_sys::BLCKSZ) / us / 1.048_576));
             self.push(Line {
-                value: mib_s(point.block_us),
+                value: mib_s("block_us"),
                 unit: Some("MiB/s".to_owned()),
-                low: mib_s(point.ci_high),
-                high: mib_s(point.ci_low),
-                finding: (point.mode == "kernel").then(|| "in use".to_owned()),
+                low: mib_s("ci_high"),
+                high: mib_s("ci_low"),
+                finding: (point["mode"] == "kernel").then(|| "in use".to_owned()),
                 ..Line::new(ReportSection::Readahead, kb.to_string())
             });
         }

@@ -105,16 +105,6 @@ pub(super) struct ReportedAdvice {
     pub(super) evidence: Map<String, Value>,
 }
 
-/// A window of the curve that advice on read_ahead_kb rests on.
-#[derive(Deserialize)]
-pub(super) struct ReportedWindow {
-    pub(super) window_kb: Option<u64>,
-    pub(super) mode: String,
-    pub(super) block_us: Option<f64>,
-    pub(super) ci_low: Option<f64>,
-    pub(super) ci_high: Option<f64>,
-}
-
 /// The rows of a run.
 pub(super) fn rows<R: DeserializeOwned>(rows: Vec<Value>) -> Vec<R> {
     let row = |row| match serde_json::from_value(row) {

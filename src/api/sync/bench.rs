@@ -1,9 +1,9 @@
 //! The measurement itself, for all functions that ask what a sync costs.
 
-use io_probe_core::files::scratch::Created;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 
+use crate::call::named::NamedEnum;
 use crate::call::{Call, Failure, Outcome, ProbedPlace};
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -38,23 +38,16 @@ impl Bench {
     pub(in crate::api) fn run(&self, call: &Call, place: &ProbedPlace) -> Outcome<Benched> {
         place.check_syncs()?;
         let observer = place.observer();
-        place.check_admitted().map_err(Error::from)?;
+        place.check_admitted()?;
         let layout = self.layout()?;
         call.progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
         let interrupts = Interrupts::of(Vec::new());
         let mut should_stop = || call.should_stop(&interrupts);
         let reserve = gucs::scratch_reserve();
-        let files = match layout.make(
-            place.scratch_location(),
-            reserve,
-            self.limits,
-            wal::SEGMENT_FILL,
-            &observer,
-            &mut should_stop,
-        )? {
-            Created::Ready(files) => files,
-            Created::Stopped(stop) => return Err(Failure::NotBegun(stop)),
-        };
+        let location = place.scratch_location();
+        let files = layout
+            .make(location, reserve, self.limits, wal::SEGMENT_FILL, &observer, &mut should_stop)?
+            .map_err(Failure::NotBegun)?;
         let run = SyncRun { cases: &self.cases, group: self.group, limits: self.limits, observer: &observer };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             call.progress.path(case.section.name(), turns);

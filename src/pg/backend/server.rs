@@ -119,10 +119,15 @@ pub(in crate::pg) fn io_direct(wanted: &str) -> Option<bool> {
     Some(setting(c"debug_io_direct")?.split(',').any(is_wanted))
 }
 
+/// Do I/O workers read for this backend?
+pub(crate) fn reads_by_workers() -> bool {
+    setting(c"io_method").as_deref() == Some("worker")
+}
+
 /// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,
 /// its I/O workers may do it.
 pub(crate) fn read_account() -> Account {
-    if setting(c"io_method").as_deref() != Some("worker") {
+    if !reads_by_workers() {
         return Account::Own;
     }
     // In milliseconds. On 18 there is no such setting, and no worker ends by itself.

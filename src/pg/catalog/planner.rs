@@ -10,6 +10,7 @@
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use io_probe_core::plan;
 use pgrx::{pg_guard, pg_sys, spi::Spi};
@@ -51,6 +52,9 @@ pub(crate) struct Picked {
     pub(crate) is_parallel: bool,
 }
 
+/// How long a table is held at a time, but for the last plan: others can't VACUUM it meanwhile.
+const LONGEST_HOLD: Duration = Duration::from_millis(50);
+
 /// May workers take part in plans?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParallelPlans {
@@ -81,26 +85,44 @@ pub(crate) fn picks(
         if !goes_on() {
             break;
         }
-        let of_query = AssertUnwindSafe(|| {
-            let table = Relation::open_to_plan(query.table)?;
-            let TableQuery { what, condition, .. } = query;
-            let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
-            let statement = query_of(&what, table.qualified_name()?, &condition);
-            table.as_owner(|| {
-                let _elsewhere = Elsewhere::begin(plain);
-                let mut pick =
-                    |premise: &Premise| goes_on().then(|| pick(&statement, query.table, premise, workers))?;
-                Spi::connect(|_| premises.iter().map(&mut pick).collect())
-            })
-        });
-        let picked = read_only_if_possible(of_query).flatten();
-        if picked.is_none() && !goes_on() {
+        let mut picked = Vec::new();
+        while picked.len() < premises.len() {
+            let part = AssertUnwindSafe(|| part(query, &premises[picked.len()..], workers, plain, goes_on));
+            let Some(part) = read_only_if_possible(part).flatten() else { break };
+            picked.extend(part);
+        }
+        let is_whole = picked.len() == premises.len();
+        if !is_whole && !goes_on() {
             break;
         }
-        picks.push(picked);
+        picks.push(is_whole.then_some(picked));
     }
     picks.resize(queries.len(), None);
     Some(picks)
+}
+
+/// The plans under the first of these premises, and under as many more as [`LONGEST_HOLD`] allows. None if
+/// one can't be had.
+fn part(
+    query: &TableQuery,
+    premises: &[Premise],
+    workers: ParallelPlans,
+    plain: pg_sys::Oid,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Picked>> {
+    let table = Relation::open_to_plan(query.table)?;
+    let held = Instant::now();
+    let TableQuery { what, condition, .. } = query;
+    let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
+    let statement = query_of(&what, table.qualified_name()?, &condition);
+    table.as_owner(|| {
+        let _elsewhere = Elsewhere::begin(plain);
+        let may_go_on = |place: &usize| *place == 0 || held.elapsed() < LONGEST_HOLD;
+        let mut pick =
+            |premise: &Premise| goes_on().then(|| pick(&statement, query.table, premise, workers))?;
+        let places = (0..premises.len()).take_while(may_go_on);
+        Spi::connect(|_| places.map(|place| pick(&premises[place])).collect())
+    })
 }
 
 fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: ParallelPlans) -> Option<Picked> {

@@ -21,7 +21,7 @@ use super::choose::{Asked, Judged, Regret, judge, slowdowns};
 use super::model::{Locality, PlannedScan, Times};
 use crate::advise::plateau::{AS_GOOD, INNER, off_two_thirds};
 
-/// Correlations to ask for.
+/// Correlations to ask for, without a sign.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
 
 /// No query may take longer by this factor than with the correlation in force, cold or warm: a user may run
@@ -46,7 +46,7 @@ pub struct CorrelationChoice {
     pub value: f64,
     /// Is it the value in force?
     pub holds_current: bool,
-    /// Lower end of the values around it that are as good.
+    /// Lower end of the values around it that are as good and harm no query.
     pub low: f64,
     /// Their upper end.
     pub high: f64,
@@ -67,7 +67,7 @@ pub struct IndexPicks {
     pub guarded: Vec<Asked>,
     /// Other places where the rows may lie as well.
     pub moved: Vec<Locality>,
-    /// The correlations, of which the first is in force.
+    /// The correlations, from 0 to 1, of which the first is in force. Each query has a pick for each.
     pub correlations: Vec<f64>,
 }
 
@@ -105,9 +105,10 @@ impl IndexPicks {
         let hides_order = |place: usize| {
             asked[0].index.locality.is_in_order() && correlations[place] < correlations[IN_FORCE]
         };
+        let is_harmless = |place: usize| !harms(place) && !hides_order(place);
         let is_better = |place: &usize| {
             let is_sure = candidates.excess(*place) <= INNER && candidates.gains(*place, IN_FORCE);
-            is_sure && !harms(*place) && !hides_order(*place)
+            is_sure && is_harmless(*place)
         };
         let off = |place: &usize| (correlations[*place] - correlations[IN_FORCE]).abs();
         let nearest = (0..correlations.len()).filter(is_better).min_by(|a, b| off(a).total_cmp(&off(b)));
@@ -115,7 +116,12 @@ impl IndexPicks {
         let place = kept.or(nearest).unwrap_or(IN_FORCE);
         let mut along: Vec<(f64, usize)> = correlations.iter().copied().zip(0..).collect();
         along.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (low, high) = candidates.range(&along, correlations[place]);
+        // What would harm is no value to take, though it may be as good on average.
+        let is_one = |(_, other): &&(f64, usize)| *other == place || is_harmless(*other);
+        let at = along.iter().position(|(_, other)| *other == place)?;
+        let below = along[..at].iter().rev().take_while(is_one).count();
+        let above = along[at..].iter().take_while(is_one).count();
+        let (low, high) = candidates.range(&along[at - below..at + above], correlations[place]);
         Some(CorrelationChoice {
             value: correlations[place],
             holds_current: place == IN_FORCE,
@@ -289,6 +295,30 @@ pub(super) mod tests {
         assert!(chosen(Locality { is_backward: true, ..in_order }, 1.0, 3.0).value < 1.0);
         let anywhere = Locality::of(1.0, 1.0);
         assert_eq!(chosen(anywhere, 0.01, 3.0).value, 0.01);
+    }
+
+    #[test]
+    fn values_that_harm_are_not_said_to_be_as_good() {
+        let index = Index { pages: 6000.0, locality: JITTERED };
+        let bitmap = vec![PlannedScan::Bitmap; 4];
+        let asked = |share: f64, picks: &[PlannedScan]| Asked {
+            table: TABLE,
+            index,
+            rows: share * TABLE.rows,
+            covered: false,
+            picks: picks.to_vec(),
+        };
+        let mut last = bitmap.clone();
+        last[3] = PlannedScan::Sequential;
+        let found = |guarded| {
+            let asked = vec![asked(0.01, &bitmap)];
+            let correlations = vec![0.5, 0.6, 0.7, 0.4];
+            let picks = IndexPicks { asked, guarded, moved: Vec::new(), correlations };
+            let found = picks.choose(16, &CONCURRENCIES, &times(3.0)).expect("a query");
+            (found.low, found.value, found.high)
+        };
+        assert_eq!(found(Vec::new()), (0.4, 0.5, 0.7));
+        assert_eq!(found(vec![asked(0.0001, &last)]), (0.5, 0.5, 0.7));
     }
 
     #[test]

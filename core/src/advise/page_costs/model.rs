@@ -54,6 +54,11 @@ const UNAIDED: u32 = 0;
 /// How often readahead doubles at most: to 8 MiB.
 const MOST_DOUBLINGS: f64 = 10.0;
 
+/// How many pages in order a bitmap scan reads through I/O workers until their reads overlap, and how many
+/// random reads more it takes till then, times the square root of the pages.
+const UNTIL_OVERLAP: f64 = 200.0;
+const BEFORE_OVERLAP: f64 = 1.5;
+
 /// Longest stretch, in pages, that is as good as in order.
 const IN_ORDER: f64 = 4.0;
 /// Share of a longer stretch that is visited before the kernel sees an order in it.
@@ -159,6 +164,7 @@ pub struct Times {
     tuple: f64,
     /// Pages of shared buffers.
     buffers: f64,
+    by_workers: bool,
     measured: PageTimes,
 }
 
@@ -179,8 +185,14 @@ impl Times {
             curve: GapCurve::of(times).ok_or("reads with gaps")?,
             tuple: us(times.tuple, "the tuples")?,
             buffers,
+            by_workers: false,
             measured: times.clone(),
         })
+    }
+
+    /// The same on a server where I/O workers read ahead for bitmap scans, or not.
+    pub fn by_workers(self, by_workers: bool) -> Self {
+        Self { by_workers, ..self }
     }
 
     /// Are reads without prefetch known, which index scans need, and those at this concurrency?
@@ -190,7 +202,8 @@ impl Times {
 
     /// These times, once for each measured one, with that one at the upper end of its interval.
     pub fn each_moved(&self) -> impl Iterator<Item = Self> {
-        self.measured.each_moved().filter_map(|times| Self::of(&times, self.buffers).ok())
+        let of = |times: PageTimes| Some(Self::of(&times, self.buffers).ok()?.by_workers(self.by_workers));
+        self.measured.each_moved().filter_map(of)
     }
 
     /// `seq_page_cost` where the processor's costs stay as they are, and a tuple costs `cpu_tuple_cost`; None
@@ -244,8 +257,14 @@ impl Times {
     }
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
-        self.ascending(visited.near, visited.near_density, concurrency)
-            + self.ascending(visited.far, visited.far_density, concurrency)
+        let of = |pages: f64, density| {
+            let overlap =
+                if self.by_workers { BEFORE_OVERLAP * pages.min(UNTIL_OVERLAP).sqrt() } else { 0.0 };
+            let each = self.curve.at(density, concurrency);
+            self.ascending(pages, density, concurrency)
+                + overlap * (self.in_order() / each).min(1.0) * self.random
+        };
+        of(visited.near, visited.near_density) + of(visited.far, visited.far_density)
     }
 
     /// The time of pages that are read ascending, from the first on: as far as they come as fast as in order,

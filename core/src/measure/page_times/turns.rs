@@ -384,8 +384,6 @@ impl<'a> Turns<'a> {
 }
 
 impl Contenders for Turns<'_> {
-    type Error = Error;
-
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
         (self.report)(turn.number - 1);
         if budget.bytes_left() == 0 {

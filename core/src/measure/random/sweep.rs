@@ -94,8 +94,6 @@ struct Depths<'a, 'p> {
 }
 
 impl Contenders for Depths<'_, '_> {
-    type Error = crate::Error;
-
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
         let run = self.fetch(self.steps[turn.contender].depth, budget)?;
         let stop = run.stop.filter(|stop| stop.is_for_all());

@@ -34,18 +34,6 @@ impl Section {
     pub fn is_of_wal(self) -> bool {
         matches!(self, Section::OneWrite | Section::TwoWrites | Section::WalSegment)
     }
-
-    /// Its name in arguments and results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Section::OneWrite => "one_write",
-            Section::TwoWrites => "two_writes",
-            Section::OpenSyncSize => "open_sync_size",
-            Section::OtherFd => "other_fd",
-            Section::NoSync => "no_sync",
-            Section::WalSegment => "wal_segment",
-        }
-    }
 }
 
 /// How a write is made durable.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::case::{Case, Section};
 use crate::Result;
-use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
+use crate::files::scratch::{Fill, Room, Scratch, ScratchLocation};
 use crate::machine::observer::Observer;
-use crate::run::budget::{Limits, StopCheck};
+use crate::run::budget::{Limits, Stop, StopCheck};
 
 /// Which files there are to be, and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Layout {
         fill: usize,
         observer: &Observer<'_>,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<Created<Files>> {
+    ) -> Result<std::result::Result<Files, Stop>> {
         let before = observer.look();
         Room { size: self.total(), reserve, limits }.check(place.directory)?;
         let Files { mut overwritten, segments: [mut buffered, mut direct], .. } = Files::default();
@@ -82,13 +82,13 @@ impl Layout {
         ];
         for (file, _, size, fill) in wanted.into_iter().filter(|(_, is_wanted, ..)| *is_wanted) {
             match Scratch::create(place, Room { size, reserve, limits }, fill, should_stop)? {
-                Created::Ready(scratch) => *file = Some(Arc::new(scratch)),
-                Created::Stopped(stop) => return Ok(Created::Stopped(stop)),
+                Ok(scratch) => *file = Some(Arc::new(scratch)),
+                Err(stop) => return Ok(Err(stop)),
             }
         }
         let activity = observer.since(&before).activity;
         let counted = activity.is_some_and(|activity| activity.writes.requests > 0);
-        Ok(Created::Ready(Files { overwritten, segments: [buffered, direct], counted }))
+        Ok(Ok(Files { overwritten, segments: [buffered, direct], counted }))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::calls::SyncCall;
 use super::*;
-use crate::files::scratch::{Created, Fill, Room, Scratch, ScratchLocation};
+use crate::files::scratch::{Fill, Room, Scratch, ScratchLocation};
 use crate::machine::account::Account;
 use crate::machine::device::Roots;
 use crate::run::budget::{BoundSource, LatencyBound, Stop, StopCheck};
@@ -66,9 +66,8 @@ impl Recorder {
             &mut || None,
         )
         .expect("created");
-        let Created::Ready(scratch) = created else { panic!("stopped") };
         Self {
-            scratch: Arc::new(scratch),
+            scratch: Arc::new(created.expect("no reason to stop")),
             calls: Arc::default(),
             fault: None,
             after: 0,
@@ -621,11 +620,8 @@ fn real_files_are_written_and_left_to_nobody() {
     let observer = Observer::new(Account::Own, &placement.leaves, &roots);
     let layout = Layout::plan(&cases, 8 << 20, 2 << 20).expect("fits");
     assert_eq!(layout.segment_bytes(), Some(2 << 20));
-    let Created::Ready(files) =
-        layout.make(place, 0, Limits::none(), 1 << 18, &observer, &mut || None).expect("made")
-    else {
-        panic!("stopped");
-    };
+    let made = layout.make(place, 0, Limits::none(), 1 << 18, &observer, &mut || None).expect("made");
+    let files = made.expect("no reason to stop");
     for committers in [1, 4] {
         let group = Group { committers, ..ALONE };
         let cases: Vec<Case> = cases

@@ -25,14 +25,21 @@ impl Advice<'_> {
             Err(why) if all => return vec![RecommendRow::of_index(None).unknown(why)],
             Err(_) => return Vec::new(),
         };
-        // What could not be asked for lack of time has no row.
-        let row = |(index, choice): (&Probed, &Option<CorrelationChoice>)| {
-            let choice = choice.as_ref().filter(|choice| all || !choice.holds_current)?;
-            Some(row(index, choice, &answers.chosen.settings).beside(self.measured.disturbed))
+        let row = |(index, choice): (&Probed, &Option<CorrelationChoice>)| match choice {
+            None if all => {
+                Some(RecommendRow::of_index(Some(index.facts.index.qualified.clone())).unknown(NOT_CHOSEN))
+            }
+            Some(choice) if all || !choice.holds_current => {
+                Some(row(index, choice, &answers.chosen.settings).beside(self.measured.disturbed))
+            }
+            _ => None,
         };
         answers.inquiry.indexes.iter().zip(&answers.correlations).filter_map(row).collect()
     }
 }
+
+/// Why there is no advice for an index.
+const NOT_CHOSEN: &str = "there was no time to ask the planner about it";
 
 /// The correlation that the planner should assume for an index, at these settings.
 fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {

@@ -30,6 +30,9 @@ const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", 
 const MOST_INDEXES: u32 = 12;
 const MOST_OF_TABLE: u32 = 4;
 
+/// Why nothing can be said where time ended.
+const NO_TIME: &str = "there was no time left for it";
+
 /// Longest time of a series of questions to the planner.
 const LONGEST: Duration = Duration::from_secs(15);
 
@@ -48,6 +51,7 @@ impl Probed {
     fn of(facts: IndexFacts) -> Option<Self> {
         let table = Table { pages: facts.pages, rows: facts.rows };
         let visits = |index: u32| {
+            interrupts::check();
             let visits = index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
             visits.filter(|visits| visits.fits)
         };
@@ -215,7 +219,7 @@ impl Inquiry {
         })?;
         if picks.iter().all(Option::is_none) {
             return Err(if !goes_on() {
-                "there was no time left for it".to_owned()
+                NO_TIME.to_owned()
             } else {
                 "none of the queries could be planned: another session holds a lock, indexes or statistics \
                  call functions, or planning raised an ERROR"
@@ -274,21 +278,13 @@ struct InTheLoop<'a, F> {
     goes_on: F,
 }
 
-impl<F: FnMut() -> bool> InTheLoop<'_, F> {
-    /// What it picks at each of some correlations of each index, at these page costs; of some indexes if time
-    /// ends.
-    fn of_indexes(&mut self, cell: Cell) -> Vec<IndexPicks> {
+impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
+    fn at_correlations(&mut self, cell: Cell) -> Option<Vec<IndexPicks>> {
         let of_index = |place| {
             interrupts::check();
             self.inquiry.at_correlations(place, cell, &mut self.goes_on)
         };
-        (0..self.inquiry.indexes.len()).map(of_index).collect()
-    }
-}
-
-impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
-    fn at_correlations(&mut self, cell: Cell) -> Option<Vec<IndexPicks>> {
-        let picks = self.of_indexes(cell);
+        let picks = (0..self.inquiry.indexes.len()).map(of_index).collect();
         (self.goes_on)().then_some(picks)
     }
 
@@ -299,14 +295,16 @@ impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
         for (place, correlation) in told {
             let premises: Vec<Premise> =
                 self.cells.iter().map(|cell| indexes[place].corrected(*cell, correlation)).collect();
-            let its = || queries.iter().enumerate().filter(|(_, query)| query.place == place);
-            let of_index: Vec<&IndexQuery> = its().map(|(_, query)| query).collect();
-            let picks = self.inquiry.ask(&of_index, &premises, &mut self.goes_on);
-            for ((number, _), asked) in its().zip(picks) {
-                // What was not asked before would weigh on one side only.
-                if let (Some(before), Some(asked)) = (corrected[number].as_mut(), asked) {
-                    *before = asked;
-                }
+            // What was not asked before would weigh on one side only.
+            let (before, its): (Vec<&mut Asked>, Vec<&IndexQuery>) = corrected
+                .iter_mut()
+                .zip(queries)
+                .filter(|(_, query)| query.place == place)
+                .filter_map(|(asked, query)| Some((asked.as_mut()?, query)))
+                .unzip();
+            let asked = self.inquiry.ask(&its, &premises, &mut self.goes_on);
+            for (before, asked) in before.into_iter().zip(asked) {
+                *before = asked.unwrap_or_else(|| before.clone());
             }
         }
         (self.goes_on)().then(|| known(&corrected))
@@ -331,6 +329,8 @@ pub(super) fn ask(
     let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
     let why_none = if known_indexes.is_empty() {
         "no table there has an index and statistics by which the planner could be asked"
+    } else if !goes_on() {
+        NO_TIME
     } else {
         "of none of the indexes there is it known where its rows lie: io_probe_correlation says why"
     };
@@ -345,14 +345,18 @@ pub(super) fn ask(
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
     let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, goes_on: time_for_a_series(call) };
-    let (chosen, correlations, corrected) = match joint(&mut planner, &regrets, in_force, times) {
-        Some(Joint { chosen, correlations, corrected }) => (chosen, correlations, Some(corrected)),
+    let Joint { chosen, correlations, corrected } = match joint(&mut planner, &regrets, in_force, times) {
+        Some(joint) => joint,
         None => {
             let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
             planner.goes_on = time_for_a_series(call);
             let Settings { cell, concurrency } = chosen.settings;
             let choose = |picks: &IndexPicks| picks.choose(concurrency, concurrencies, times);
-            (chosen, planner.of_indexes(cell).iter().map(choose).collect(), None)
+            let correlations = match planner.at_correlations(cell) {
+                Some(picks) => picks.iter().map(choose).collect(),
+                None => vec![None; inquiry.indexes.len()],
+            };
+            Joint { chosen, correlations, corrected: None }
         }
     };
     let mut of_tables: Vec<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();

@@ -162,6 +162,24 @@ fn a_bitmap_scan_goes_by_the_curve() {
     assert!((of(1) / (rest + 6.4e4) - 1.0).abs() < 1e-3, "{}", of(1));
 }
 
+/// Where a page takes 32 us and one in order 8, a quarter of them are as good as in order.
+#[test]
+fn workers_overlap_only_after_some_pages() {
+    let times = Times::of(&page_times(&[(1.0, 0, 8.0), (0.1, 16, 32.0)]), 1e6).expect("all times");
+    let later = |scan, rows| {
+        let of = |times: &Times| times.of_scan(scan, &TABLE, &index(ANYWHERE), rows, 16, Caches::Cold);
+        let by_workers = times.clone().by_workers(true);
+        let moved = by_workers.each_moved().all(|times| times.by_workers);
+        assert!(moved && of(&times.clone().by_workers(false)) == of(&times));
+        of(&by_workers) - of(&times)
+    };
+    let all = UNTIL_OVERLAP.sqrt() * BEFORE_OVERLAP * 64.0 / 4.0;
+    assert!(close(later(PlannedScan::Bitmap, 1e4), all), "{}", later(PlannedScan::Bitmap, 1e4));
+    let ten = later(PlannedScan::Bitmap, 10.0);
+    assert!((ten / (9.9551_f64.sqrt() * BEFORE_OVERLAP * 64.0 / 4.0) - 1.0).abs() < 1e-3, "{ten}");
+    assert_eq!(later(PlannedScan::Index, 1e4), 0.0);
+}
+
 /// A page in order takes 8 us, and 32 with gaps: a quarter of the pages come by readahead.
 #[test]
 fn what_comes_more_slowly_than_in_order_does_not_wait_for_readahead() {
