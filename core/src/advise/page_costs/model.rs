@@ -258,8 +258,11 @@ impl Times {
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
         let of = |pages: f64, density| {
-            let overlap =
-                if self.by_workers { BEFORE_OVERLAP * pages.min(UNTIL_OVERLAP).sqrt() } else { 0.0 };
+            let overlap = if self.by_workers && concurrency != UNAIDED {
+                BEFORE_OVERLAP * pages.min(UNTIL_OVERLAP).sqrt()
+            } else {
+                0.0
+            };
             let each = self.curve.at(density, concurrency);
             self.ascending(pages, density, concurrency)
                 + overlap * (self.in_order() / each).min(1.0) * self.random

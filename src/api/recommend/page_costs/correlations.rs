@@ -26,9 +26,7 @@ impl Advice<'_> {
             Err(_) => return Vec::new(),
         };
         let row = |(index, choice): (&Probed, &Option<CorrelationChoice>)| match choice {
-            None if all => {
-                Some(RecommendRow::of_index(Some(index.facts.index.qualified.clone())).unknown(NOT_CHOSEN))
-            }
+            None if all => Some(identity(index).unknown(NOT_CHOSEN)),
             Some(choice) if all || !choice.holds_current => {
                 Some(row(index, choice, &answers.chosen.settings).beside(self.measured.disturbed))
             }
@@ -39,7 +37,18 @@ impl Advice<'_> {
 }
 
 /// Why there is no advice for an index.
-const NOT_CHOSEN: &str = "there was no time to ask the planner about it";
+const NOT_CHOSEN: &str = "there was no time to ask the planner about it, or its plans are of other kinds";
+
+/// The row of an index, with what is in force.
+fn identity(index: &Probed) -> RecommendRow {
+    let (current, source) = match index.in_force() {
+        Some(kept) => (kept, "io_probe_corrections"),
+        None => (index.analyzed(), "pg_statistic"),
+    };
+    RecommendRow::of_index(Some(index.facts.index.qualified.clone()))
+        .currently(figure(current).to_string(), source)
+        .used(Some(pg_sys::Oid::from(index.facts.table)))
+}
 
 /// The correlation that the planner should assume for an index, at these settings.
 fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {
@@ -47,13 +56,7 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     let IndexVisits { locality, scattered, stretch, .. } = &index.visits;
     let Settings { cell, concurrency } = settings;
     let interval = |of: &Interval, scale: f64| json!([figure(of.low * scale), figure(of.high * scale)]);
-    let (current, source) = match index.in_force() {
-        Some(kept) => (kept, "io_probe_corrections"),
-        None => (index.analyzed(), "pg_statistic"),
-    };
-    let row = RecommendRow::of_index(Some(index.facts.index.qualified.clone()))
-        .currently(figure(current).to_string(), source)
-        .used(Some(pg_sys::Oid::from(index.facts.table)))
+    let row = identity(index)
         .between(figure(*low).to_string(), figure(*high).to_string())
         .rests_on("scattered_pct", figure(100.0 * locality.scattered))
         .rests_on("scattered_ci_pct", interval(scattered, 100.0))

@@ -260,7 +260,6 @@ impl Inquiry {
         let guarded: Vec<&IndexQuery> = guarded.iter().filter(of_index).collect();
         let mut ask = |its: &[&IndexQuery]| self.ask(its, &premises, goes_on).into_iter().flatten().collect();
         IndexPicks {
-            // First, so that no correlation is advised without them if time ends.
             guarded: ask(&guarded),
             asked: ask(&its),
             moved: index.visits.each_moved().to_vec(),
@@ -278,14 +277,18 @@ struct InTheLoop<'a, F> {
     goes_on: F,
 }
 
+impl<F: FnMut() -> bool> InTheLoop<'_, F> {
+    /// What it picks at each of some correlations of the index at `place`; None if time ends meanwhile.
+    fn of_index(&mut self, place: usize, cell: Cell) -> Option<IndexPicks> {
+        interrupts::check();
+        let picks = self.inquiry.at_correlations(place, cell, &mut self.goes_on);
+        (self.goes_on)().then_some(picks)
+    }
+}
+
 impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
     fn at_correlations(&mut self, cell: Cell) -> Option<Vec<IndexPicks>> {
-        let of_index = |place| {
-            interrupts::check();
-            self.inquiry.at_correlations(place, cell, &mut self.goes_on)
-        };
-        let picks = (0..self.inquiry.indexes.len()).map(of_index).collect();
-        (self.goes_on)().then_some(picks)
+        (0..self.inquiry.indexes.len()).map(|place| self.of_index(place, cell)).collect()
     }
 
     fn told(&mut self, correlations: &[Option<f64>]) -> Option<Vec<Asked>> {
@@ -327,17 +330,16 @@ pub(super) fn ask(
     let started = Instant::now();
     let mut goes_on = time_for_a_series(call);
     let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
-    let why_none = if known_indexes.is_empty() {
-        "no table there has an index and statistics by which the planner could be asked"
-    } else if !goes_on() {
-        NO_TIME
-    } else {
-        "of none of the indexes there is it known where its rows lie: io_probe_correlation says why"
-    };
+    if known_indexes.is_empty() {
+        let why = "no table there has an index and statistics by which the planner could be asked";
+        return Err(why.to_owned());
+    }
     let probed: Vec<Probed> =
         known_indexes.into_iter().take_while(|_| goes_on()).filter_map(Probed::of).collect();
     if probed.is_empty() {
-        return Err(why_none.to_owned());
+        let of_none =
+            "of none of the indexes there is it known where its rows lie: io_probe_correlation says why";
+        return Err(if goes_on() { of_none } else { NO_TIME }.to_owned());
     }
     let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
     let asked = inquiry.ask_all(cells, &mut goes_on)?;
@@ -351,11 +353,8 @@ pub(super) fn ask(
             let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
             planner.goes_on = time_for_a_series(call);
             let Settings { cell, concurrency } = chosen.settings;
-            let choose = |picks: &IndexPicks| picks.choose(concurrency, concurrencies, times);
-            let correlations = match planner.at_correlations(cell) {
-                Some(picks) => picks.iter().map(choose).collect(),
-                None => vec![None; inquiry.indexes.len()],
-            };
+            let choose = |place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times);
+            let correlations = (0..inquiry.indexes.len()).map(choose).collect();
             Joint { chosen, correlations, corrected: None }
         }
     };

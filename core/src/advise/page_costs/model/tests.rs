@@ -178,6 +178,10 @@ fn workers_overlap_only_after_some_pages() {
     let ten = later(PlannedScan::Bitmap, 10.0);
     assert!((ten / (9.9551_f64.sqrt() * BEFORE_OVERLAP * 64.0 / 4.0) - 1.0).abs() < 1e-3, "{ten}");
     assert_eq!(later(PlannedScan::Index, 1e4), 0.0);
+    // At 0 the server reads by itself.
+    let alone =
+        |times: &Times| times.of_scan(PlannedScan::Bitmap, &TABLE, &index(ANYWHERE), 1e4, 0, Caches::Cold);
+    assert_eq!(alone(&times.clone().by_workers(true)), alone(&times));
 }
 
 /// A page in order takes 8 us, and 32 with gaps: a quarter of the pages come by readahead.
