@@ -73,7 +73,7 @@ impl Error {
         self
     }
 
-    /// As a row says it, where others were measured.
+    /// The text of a row about what was refused, in a call that goes on with the rest.
     pub(crate) fn as_note(&self) -> String {
         let detail = self.detail.as_deref().unwrap_or_default().trim_end_matches('.');
         format!("not measured: {} ({detail})", self.message)

@@ -32,8 +32,8 @@ pub struct Joint {
     pub corrected: Option<Regrets>,
 }
 
-/// Chooses both; `as_is` are the regrets with the correlations in force. None if they do not come to rest, or
-/// there was no time to find out.
+/// Chooses both; `as_is` are the regrets with the correlations in force. None if they do not come to rest, if
+/// no settings suit the correlations, or if there was no time to find out.
 pub fn joint(
     planner: &mut dyn Planner,
     as_is: &Regrets,

@@ -37,7 +37,7 @@ impl Advice<'_> {
 }
 
 /// Why there is no advice for an index.
-const NOT_CHOSEN: &str = "there was no time to ask the planner about it, or its plans are of other kinds";
+const NOT_CHOSEN: &str = "there was no time to ask the planner, or the plans that it picks can't be judged";
 
 /// The row of an index, with what is in force.
 fn identity(index: &Probed) -> RecommendRow {
