@@ -3,8 +3,8 @@
 --     psql -X -d DATABASE -f docs/examples.sql
 --
 -- as a superuser, on a server with the extension installed. Then paste the examples of a document, in their order.
--- tools/examples.sh does both, on a server of its own, and writes the output into the documents. To remove it all:
---     DROP TABLE tbl, orders, events, times, advice, told; DROP FUNCTION wrap; SELECT io_probe_prune('0');
+-- tools/examples.sh does both, on a server of its own, and writes the output into the documents. Use a database of its own: the examples
+-- delete all stored runs. DROP DATABASE removes it all.
 
 \set ON_ERROR_STOP on
 \set QUIET on

@@ -152,7 +152,8 @@ pub(crate) fn define() {
     default(
         c"pg_io_probe.row_duration",
         c"Longest time of each row of a probe where the call gives no duration.",
-        c"All rows of a call together take at most half of pg_io_probe.max_duration then.",
+        c"All rows of a call together take at most half of pg_io_probe.max_duration then. \
+         io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.",
         &ROW_DURATION,
         24 * 3_600_000,
         GucFlags::UNIT_MS,

@@ -13,7 +13,7 @@ import unittest
 from lib import Session, as_server, dense_table, literal, main, say, wait_for
 from servers import Server
 
-HISTORY = os.path.join(os.path.dirname(__file__), "..", "docs", "history.md")
+ROOT = os.path.join(os.path.dirname(__file__), "..")
 EACH_MINUTE = "* * * * *"
 # Each with the database in which the probes are; pg_cron is in `postgres`.
 PARTS = {"documented": "postgres", "overlapping": "app", "killed": "postgres"}
@@ -38,7 +38,7 @@ def setUpModule():
         })
         server.start()
         with server.session() as session:
-            if name != "documented":
+            if name != "documented":  # there it is pasted
                 session.run("CREATE EXTENSION pg_cron")
             if database != "postgres":
                 session.run(f"CREATE DATABASE {database}")
@@ -52,11 +52,13 @@ def setUpModule():
     schedule_what_is_killed(once)
 
 
-def documented_schedule():
-    """What docs/history.md tells one to paste."""
-    with open(HISTORY, encoding="utf-8") as file:
-        (block,) = re.findall(r"^```sql\n(CREATE EXTENSION IF NOT EXISTS pg_cron;\n.*?)^```$", file.read(), re.M | re.S)
-    return block
+def documented(document, start):
+    """The SQL that a document tells one to paste: blocks that begin so."""
+    with open(os.path.join(ROOT, document), encoding="utf-8") as file:
+        blocks = re.findall(rf"^```sql\n({start}.*?)^```$", file.read(), re.M | re.S)
+    if not blocks:
+        raise AssertionError(f"{document} has no {start}")
+    return "".join(blocks)
 
 
 def paste_the_schedule(once):
@@ -65,7 +67,11 @@ def paste_the_schedule(once):
         # A run that is too old.
         session.run("SELECT io_probe_import(io_probe_measure('ping', 'tbl', '{\"count\": 1}') "
                     "|| '{\"started_at\": \"2001-01-01\"}', 'old')")
-        as_server("psql", "-X", "-v", "ON_ERROR_STOP=1", "-c", documented_schedule(), server.address())
+        session.run("CREATE EXTENSION pg_cron; CREATE ROLE jobs LOGIN")
+        for document, start in [("README.md", "CREATE ROLE"), ("README.md", "GRANT"), ("docs/history.md", "GRANT")]:
+            session.run(documented(document, start))
+        pasted = documented("docs/history.md", "SELECT cron.schedule")
+        as_server("psql", "-X", "-v", "ON_ERROR_STOP=1", "-c", pasted, server.address(user="jobs"))
         session.run(f"SELECT cron.alter_job(jobid, schedule => '{once}') FROM cron.job")
 
 
@@ -166,7 +172,7 @@ class Cron(unittest.TestCase):
             self.assertGreaterEqual(session.value(between), 3)
 
     def test_the_documented_schedule(self):
-        """The schedule is pasted as it stands, and each of its jobs does its work."""
+        """The schedule is pasted as it stands by the role that is to have it, and each of its jobs does its work."""
         session = self.connect("documented")
         jobs = session.rows("SELECT jobname, username, command FROM cron.job")
         self.assertEqual(len(jobs), 4)
@@ -176,7 +182,7 @@ class Cron(unittest.TestCase):
         self.assertEqual([run["probe"] for run in runs], ["random", "seqscan", "sync"])
         for run in runs:
             with self.subTest(run["probe"]):
-                self.assertEqual((run["status"], run["label"], run["rolname"]), ("ok", "nightly", "postgres"))
+                self.assertEqual((run["status"], run["label"], run["rolname"]), ("ok", "nightly", "jobs"))
                 view = f"SELECT count(*) FROM io_probe_{run['probe']}_history WHERE run_id = {run['id']} AND status = 'ok'"
                 self.assertGreater(session.value(view), 0)
         self.assertEqual(session.value("SELECT count(*) FROM io_probe_changes() WHERE verdict IN ('better', 'worse')"), 0)

@@ -2,12 +2,14 @@
 """What pg_dump keeps of the history, and what another server makes of it."""
 
 import os
+import re
 import shutil
 import unittest
 
 from lib import TEST_TMP, Session, as_server, dense_table, literal, main
 from servers import Server
 
+HISTORY = os.path.join(os.path.dirname(__file__), "..", "docs", "history.md")
 SHORT = {"duration": "20 ms"}
 TABLES = ["io_probe_runs", "io_probe_results"]
 
@@ -84,6 +86,27 @@ class Dump(unittest.TestCase):
                 restored.run("DROP TABLE here")
                 self.assertEqual(restored.value("SELECT io_probe_prune('0')"), len(runs) + 1)
                 self.assertEqual(restored.value("SELECT count(*) FROM io_probe_results"), 0)
+
+    def test_dropped_and_created(self):
+        """The stored runs come back after DROP EXTENSION by the commands of docs/history.md."""
+        with open(HISTORY, encoding="utf-8") as file:
+            commands = re.findall(r"^(?:pg_dump|pg_restore) .*$", file.read(), re.M)
+        server = Server("other")
+        self.addCleanup(server.remove)
+        server.start()
+        runs = self.fill()
+        dump = os.path.join(TEST_TMP, "dump")
+        place = {"DATABASE": server.address("restored"), "runs.dump": dump}
+        dumping, restoring = [[place.get(word, word) for word in command.split()] for command in commands]
+        with self.restored(server, "-Fc") as restored:
+            before = [restored.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text") for name in self.relations]
+            as_server(*dumping)
+            restored.run("DROP EXTENSION pg_io_probe; CREATE EXTENSION pg_io_probe")
+            as_server(*restoring)
+            for name, rows in zip(self.relations, before):
+                self.assertEqual(restored.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text"), rows)
+            self.assertEqual(restored.value("SELECT io_probe_record('ping', 'here', '{\"count\": 1}')"), runs[-1] + 1)
+        os.remove(dump)
 
     def test_another_schema(self):
         """The extension may lie in any schema."""

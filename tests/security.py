@@ -278,6 +278,7 @@ class RightsAttacks(unittest.TestCase):
         mallory.run("CREATE SCHEMA home; GRANT USAGE ON SCHEMA home TO public")
         mallory.run(f"CREATE FUNCTION home.act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {ACT}; "
                     "RETURN new; END $$")
+        mallory.run("CREATE TABLE home.child (run bigint PRIMARY KEY)")
         mallory.run("CREATE TEMP TABLE run AS "
                     "SELECT io_probe_measure('ping', 'tbl', '{\"count\": 1}') AS run")
         calls = ["SELECT io_probe_import(run) FROM run",
@@ -303,6 +304,19 @@ class RightsAttacks(unittest.TestCase):
                         finally:
                             owner.run(f"DROP TRIGGER act ON {table}")
                             self.forget()
+        # A foreign key's own triggers change the attacker's table, whose triggers then run within the statement.
+        mallory.run("INSERT INTO home.child SELECT id FROM io_probe_runs")
+        mallory.run("CREATE TRIGGER act AFTER DELETE OR UPDATE ON home.child FOR EACH ROW EXECUTE FUNCTION home.act()")
+        for action in ["ON DELETE CASCADE", ""]:
+            with self.subTest(action):
+                mallory.run(f"ALTER TABLE home.child ADD CONSTRAINT key FOREIGN KEY (run) REFERENCES io_probe_runs {action}")
+                if action and VERSION < 18:  # later on the trigger runs as the one who deletes
+                    self.assert_springs("BEGIN; DELETE FROM io_probe_runs; ROLLBACK", owner)
+                for call in calls:
+                    self.may_fail(mallory, call, "55000")
+                    self.assertFalse(os.path.exists(OWNED), call)
+                mallory.run("ALTER TABLE home.child DROP CONSTRAINT key")
+                self.forget()
 
     def may_fail(self, session, sql, *sqlstates):
         try:

@@ -37,9 +37,9 @@ class Server:
         """A session there."""
         return Session(database, self.host, **given)
 
-    def address(self, database="postgres"):
+    def address(self, database="postgres", user="postgres"):
         """Its address as libpq reads it."""
-        return f"host={self.host} port={os.environ['PGPORT']} user=postgres dbname={database}"
+        return f"host={self.host} port={os.environ['PGPORT']} user={user} dbname={database}"
 
     def kill(self):
         """Ends all its processes at once, as if the machine had stopped."""

@@ -41,6 +41,11 @@ const DURATION: Duration = Duration::from_secs(30);
 const MOST_LINES: usize = 5000;
 const MOST_SIZE: usize = 2 << 20;
 
+/// Marks of figures: in the findings of lines.
+const BEST: &str = "best";
+const IN_USE: &str = "in use";
+const MARKS: [&str; 2] = [BEST, IN_USE];
+
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_report(
@@ -136,6 +141,21 @@ impl Line {
     /// A fact.
     fn fact(section: ReportSection, item: impl Into<String>, finding: impl Into<String>) -> Self {
         Self { finding: Some(finding.into()), ..Self::new(section, item) }
+    }
+
+    /// A figure's finding: its mark, if it is the best one or the one in use, and what speaks against it.
+    fn marked(self, mark: Option<&str>, doubt: Option<&str>) -> Self {
+        let finding = mark.into_iter().chain(doubt).collect::<Vec<_>>().join(", ");
+        Self { finding: Some(finding).filter(|finding| !finding.is_empty()), ..self }
+    }
+
+    fn is_marked(&self) -> bool {
+        MARKS.iter().any(|mark| self.finding().starts_with(mark))
+    }
+
+    fn doubt(&self) -> &str {
+        let rest = MARKS.iter().find_map(|mark| self.finding().strip_prefix(mark));
+        rest.map_or(self.finding(), |rest| rest.trim_start_matches(", "))
     }
 
     fn finding(&self) -> &str {

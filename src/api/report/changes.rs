@@ -63,7 +63,7 @@ pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f6
             let tier = if line.finding() == FROM_MEMORY { ", from memory" } else { "" };
             format!("{} {}{tier}", section.as_str()?, line.item)
         }
-        ReportSection::Readahead if line.finding() == "in use" => "readahead kernel".to_owned(),
+        ReportSection::Readahead if line.is_marked() => "readahead kernel".to_owned(),
         _ => return None,
     };
     let change = changes.iter().find(|change| change.item == item)?;

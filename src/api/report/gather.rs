@@ -13,7 +13,7 @@ use super::runs::{
     Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedRun, ReportedScan, ReportedSync,
     rows,
 };
-use super::{Line, Promised, ReportSection, of};
+use super::{BEST, IN_USE, Line, Promised, ReportSection, of};
 use crate::api::history::measure;
 use crate::api::recommend::ON_PRIMARY;
 use crate::api::row::Doubt;
@@ -141,9 +141,9 @@ impl Measurements {
                 unit: Some("1/s".to_owned()),
                 low: row.ci_low,
                 high: row.ci_high,
-                finding: if row.best == Some(true) { Some("best".to_owned()) } else { row.doubt.clone() },
                 ..Line::new(ReportSection::Depth, row.depth.to_string())
             };
+            let line = line.marked((row.best == Some(true)).then_some(BEST), row.doubt.as_deref());
             let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
             found.push(match row.doubt.as_ref().is_some_and(|doubt| doubt.contains(Doubt::Paced.name())) {
                 true => Line { promised, ..line }, // the rate of a limit says nothing of it
@@ -182,14 +182,14 @@ impl Measurements {
         let Some(least) = syncs.iter().map(|row| row.write_kb).min() else { return Ok(()) };
         for row in syncs.iter().filter(|row| row.write_kb == least) {
             let in_use = row.in_use == Some(true);
-            found.push(Line {
+            let line = Line {
                 value: row.op_us,
                 unit: Some("us".to_owned()),
                 low: row.ci_low,
                 high: row.ci_high,
-                finding: if in_use { Some("in use".to_owned()) } else { row.doubt.clone() },
                 ..Line::new(ReportSection::Commit, &*row.method)
-            });
+            };
+            found.push(line.marked(in_use.then_some(IN_USE), row.doubt.as_deref()));
             if in_use && row.op_us.is_none() {
                 found.missing("commits", row.doubt.as_deref().unwrap_or("no figure"));
             }
@@ -306,11 +306,11 @@ impl ReportDraft {
     fn what_slows_scans(&self, cold: bool) -> &'static str {
         let changes = |line: &Line| line.statement.is_some() && line.item.starts_with("read_ahead_kb");
         if of(&self.lines, ReportSection::Advice).any(changes) {
-            ": look at the advice on read_ahead_kb; the rest is the processor's"
+            ": look at the advice on read_ahead_kb"
         } else if cold {
-            ": the rest is the processor's"
+            ": another readahead would gain little, so the processor may hold it back"
         } else {
-            ": cold => true adds advice on readahead; the rest is the processor's"
+            ": readahead or the processor holds it back. cold => true measures readahead"
         }
     }
 
@@ -359,7 +359,7 @@ impl ReportDraft {
                 unit: Some("MiB/s".to_owned()),
                 low: mib_s("ci_high"),
                 high: mib_s("ci_low"),
-                finding: (point["mode"] == "kernel").then(|| "in use".to_owned()),
+                finding: (point["mode"] == "kernel").then(|| IN_USE.to_owned()),
                 ..Line::new(ReportSection::Readahead, kb.to_string())
             });
         }

@@ -35,7 +35,7 @@ impl Bar {
             value,
             low: line.low.unwrap_or(value),
             high: line.high.unwrap_or(value),
-            is_marked: matches!(line.finding(), "best" | "in use"),
+            is_marked: line.is_marked(),
             same,
         })
     }

@@ -98,10 +98,10 @@ impl TextPage {
             };
             let promised = line.promised.map_or(String::new(), |promised| count(promised) + kept);
             let unit = line.unit.as_deref().unwrap_or_default();
-            let is_scan = line.promised.is_none() && line.section == ReportSection::Scan;
-            let said = if is_scan { line.finding() } else { "" };
             let range = range.unwrap_or_default();
-            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>20}  {promised}{said}"));
+            let said = [promised.as_str(), line.doubt()].into_iter().filter(|said| !said.is_empty());
+            let said = said.collect::<Vec<_>>().join(", ");
+            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>20}  {said}"));
         }
     }
 
@@ -153,14 +153,12 @@ fn name_of(line: &Line) -> Option<String> {
     Some(match (line.section, line.item.as_str()) {
         (ReportSection::Scan, "direct") => "scan, device".to_owned(),
         (ReportSection::Scan, "server") => "scan, PostgreSQL".to_owned(),
-        (ReportSection::Depth, depth)
-            if depth == "1" || line.finding() == "best" || line.promised.is_some() =>
-        {
+        (ReportSection::Depth, depth) if depth == "1" || line.is_marked() || line.promised.is_some() => {
             format!("random reads, {depth} in flight")
         }
         (ReportSection::P50, "1") => "random read, median".to_owned(),
         (ReportSection::P99, "1") => "random read, p99".to_owned(),
-        (ReportSection::Commit, method) if line.finding() == "in use" => format!("commit, {method}"),
+        (ReportSection::Commit, method) if line.is_marked() => format!("commit, {method}"),
         _ => return None,
     })
 }

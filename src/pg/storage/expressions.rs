@@ -2,7 +2,9 @@
 //! what is constant in those of its indexes and statistics.
 //!
 //! Functions in them that are not the server's could do anything, for any time, with the rights of the role
-//! that has a query planned; and what they were compiled to may be of that session's making.
+//! that has a query planned; and what they were compiled to may be of that session's making. An operator
+//! leads to others (its negator, its commutator), and a range type to functions of its own, which the planner
+//! calls to estimate how many rows satisfy a condition.
 
 use std::ffi::c_void;
 
@@ -79,8 +81,38 @@ unsafe fn calls_function(node: *mut pg_sys::Node) -> bool {
     unsafe {
         // A domain's constraints may call functions.
         matches!((*node).type_, pg_sys::NodeTag::T_CoerceToDomain)
+            || leads_to_others(node)
             || pg_sys::check_functions_in_node(node, Some(is_not_the_server_s), context)
             || pg_sys::expression_tree_walker(node, Some(walk), context)
+    }
+}
+
+/// Does the node have an operator that is not the server's, or values of such a range type?
+///
+/// # Safety
+/// `node` must be a node of an expression.
+unsafe fn leads_to_others(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::NodeTag;
+    let is_of_others = |oid: pg_sys::Oid| oid.to_u32() >= pg_sys::FirstNormalObjectId;
+    // SAFETY: the caller vouches for the node, whose tag says what it is; the rest are catalog lookups.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
+                is_of_others((*node.cast::<pg_sys::OpExpr>()).opno)
+            }
+            NodeTag::T_ScalarArrayOpExpr => is_of_others((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno),
+            NodeTag::T_RowCompareExpr => {
+                oids((*node.cast::<pg_sys::RowCompareExpr>()).opnos).into_iter().any(is_of_others)
+            }
+            NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_FuncExpr | NodeTag::T_CoerceViaIO => {
+                let whole = pg_sys::exprType(node);
+                let element = pg_sys::get_base_element_type(whole);
+                let of = pg_sys::getBaseType(if element == pg_sys::InvalidOid { whole } else { element });
+                let kind = pg_sys::get_typtype(of) as u8;
+                is_of_others(of) && [pg_sys::TYPTYPE_RANGE, pg_sys::TYPTYPE_MULTIRANGE].contains(&kind)
+            }
+            _ => false,
+        }
     }
 }
 

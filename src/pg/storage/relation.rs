@@ -129,10 +129,10 @@ impl Relation {
     }
 
     /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as
-    /// well. A role that may make triggers need not be its owner.
+    /// well. A role that may make triggers, or a foreign key that refers to the table, need not be its owner.
     pub(in crate::pg) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
-        // The statement will take this lock, too; it keeps others from making triggers until the end of the
-        // transaction.
+        // The statement will take this lock, too; it keeps others from making triggers and foreign keys until
+        // the end of the transaction.
         // SAFETY: takes a lock of the present transaction, whatever has become of the relation.
         unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) };
         let relation = Self::open(oid)?;
@@ -140,23 +140,17 @@ impl Relation {
         Ok(relation)
     }
 
-    /// Refuses a table that has triggers, but for those that the server makes for foreign keys.
+    /// Refuses a table that has triggers. Those that the server makes are of foreign keys. They change tables
+    /// of others, whose triggers run within the same statement.
     pub(in crate::pg) fn check_for_triggers(&self) -> Result<()> {
-        if !self.has_triggers() {
+        // SAFETY: the relation is open.
+        let triggers = unsafe { (*self.relation).trigdesc.as_ref() };
+        if triggers.is_none_or(|triggers| triggers.numtriggers == 0) {
             return Ok(());
         }
-        Err(Error::unmet(format!("\"{}\" has triggers", self.name()))
+        Err(Error::unmet(format!("\"{}\" has triggers, or foreign keys refer to it", self.name()))
             .detail("They would run with the rights of its owner.")
-            .hint("Drop them, and REVOKE TRIGGER from those who made them."))
-    }
-
-    fn has_triggers(&self) -> bool {
-        // SAFETY: the relation is open; there are as many triggers as its description says.
-        unsafe {
-            let all = (*self.relation).trigdesc;
-            !all.is_null()
-                && (0..(*all).numtriggers as usize).any(|place| !(*(*all).triggers.add(place)).tgisinternal)
-        }
+            .hint("Drop them, and REVOKE TRIGGER and REFERENCES from those who made them."))
     }
 
     fn check_kind(&self, function: &str) -> Result<()> {
