@@ -60,7 +60,12 @@ UNION ALL
 SELECT 1, name, 1, format(E'\n### %s\n\n%s.', proname, obj_description(oid, 'pg_proc')) FROM known_function
 UNION ALL
 SELECT 1, name, 2, CASE WHEN short_of IS NULL THEN E'\n| argument | type | default |\n|---|---|---|'
-                         ELSE format(E'\nArguments: those of [%1$s](#%1$s).', short_of) END FROM known_function WHERE pronargs > 0
+                         ELSE format(E'\nArguments: those of [%1$s](#%1$s)%2$s.', short_of, lacking) END
+FROM known_function, LATERAL (
+    SELECT ', but for ' || string_agg('`' || name || '`', ' and ' ORDER BY name) FROM (
+        SELECT unnest(proargnames) FROM pg_proc AS short WHERE (short.proname, short.pronamespace) = (short_of, known_function.pronamespace)
+        EXCEPT SELECT unnest(known_function.proargnames)) AS argument (name)) AS of_short (lacking)
+WHERE pronargs > 0
 UNION ALL
 SELECT 1, name, 2 + n, format('| `%s` | %s | %s |', proargnames[n], format_type(proargtypes[n - 1], NULL),
     coalesce('`' || pg_temp.cell(nullif(regexp_replace(pg_get_function_arg_default(oid, n), '::[a-z \[\]]+$', ''), '')) || '`',

@@ -117,7 +117,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
         let mut notes: Vec<String> = stop.iter().map(ToString::to_string).collect();
         if shared_blks_after > 0 && relation.is_temporary() {
             notes.push("pages in the session's own buffers stay there".to_owned());
-        } else if shared_blks_after > 0 && !buffers::server_can_evict() {
+        } else if shared_blks_after > 0 && !buffers::EVICTS_SHARED_BUFFERS {
             notes.push("this server version cannot evict shared buffers".to_owned());
         } else if shared_blks_after > 0 && server::in_recovery() {
             notes.push("shared buffers are left alone during recovery".to_owned());

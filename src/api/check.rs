@@ -203,7 +203,7 @@ fn clocks() -> Vec<CheckRow> {
 fn this_server() -> Vec<CheckRow> {
     let evicts = CheckRow::of(
         "eviction from shared buffers",
-        buffers::server_can_evict().then_some("available"),
+        buffers::EVICTS_SHARED_BUFFERS.then_some("available"),
         "not before PostgreSQL 17",
         "With cold => true the server path passes over blocks that are in shared buffers.",
     );
@@ -225,7 +225,7 @@ fn rights() -> Vec<CheckRow> {
         if function.executable {
             CheckRow::ok(name, "granted")
         } else {
-            let advice = "Ask for GRANT EXECUTE; the README has one block for it.";
+            let advice = "Ask for GRANT EXECUTE; the README has the statements.";
             CheckRow {
                 item: name,
                 status: "denied",

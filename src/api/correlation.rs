@@ -67,20 +67,9 @@ struct CorrelationRow {
     method: String,
     relid: u32,
     #[serde(flatten)]
-    figures: Option<Figures>,
+    figures: Option<Value>,
     #[serde(flatten)]
     caveats: Caveats,
-}
-
-/// Where the rows of an index lie, and what a range of 1 % of it visits.
-#[derive(Serialize)]
-struct Figures {
-    scattered_pct: f64,
-    stretch_blks: u64,
-    ordered_blks: u64,
-    range_blks: u64,
-    random_blks: u64,
-    evidence: Map<String, Value>,
 }
 
 fn row(
@@ -101,7 +90,7 @@ fn row(
         );
     }
     let figures = samples(relation, index, &mut caveats)
-        .and_then(|samples| Figures::of(relation, index, &samples, times, &mut caveats));
+        .and_then(|samples| figures(relation, index, &samples, times, &mut caveats));
     CorrelationRow {
         index: index.index,
         correlation: index.correlation.map(figure),
@@ -158,68 +147,65 @@ fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Opti
     None
 }
 
-impl Figures {
-    /// The figures that samples show; if they show none, notes why.
-    fn of(
-        relation: &Relation,
-        index: &AnyIndex,
-        samples: &[Vec<u64>],
-        times: Option<&ScanTimes>,
-        caveats: &mut Caveats,
-    ) -> Option<Self> {
-        let mut short = |why| {
-            caveats.doubt_since(Doubt::Short, why);
-            None
-        };
-        let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
-        if pages < indexes::LEAST_PAGES {
-            return short("the table has fewer than 256 blocks, which are near to one another anyhow");
-        }
-        if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
-            return short("how many rows there are is not known: ANALYZE the table");
-        }
-        // As the planner does: ANALYZE's rows per page, times the present pages.
-        let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
-        let table = Table { pages, rows: not_null * pages / index.table_pages };
-        let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
-        let Some(visits) = index_visits(samples, &table, &rows) else {
-            return short("the index has too few entries");
-        };
-        if !visits.fits {
-            caveats.void(MISFIT);
-            return None;
-        }
-        let IndexVisits { locality, scattered, stretch, ranges, .. } = visits;
-        // The index is taken to have grown with the table.
-        let scanned = Index { pages: index.pages * pages / index.table_pages, locality };
-        let blocks = |count: f64| count.round() as u64;
-        let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
-        let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
-        let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
-            let ms = |scan| times.map_or(Value::Null, |times| times.of(scan, &table, &scanned, rows));
-            let figures = json!({
-                "ordered_blks": ordered(rows),
-                "blks": blocks(range.pages.value), "ci_blks": interval(&range.pages),
-                "random_blks": blocks(range.at_random.value), "random_ci_blks": interval(&range.at_random),
-                "index_ms": ms(PlannedScan::Index), "bitmap_ms": ms(PlannedScan::Bitmap),
-            });
-            (percent.to_string(), figures)
-        };
-        let by_percent: Map<String, Value> =
-            RANGES_PCT.into_iter().zip(rows).zip(&ranges).map(range).collect();
-        let evidence = json!({
+/// Where the rows of an index lie by these samples, and what a range of 1 % of it visits; if they do not show
+/// that, notes why.
+fn figures(
+    relation: &Relation,
+    index: &AnyIndex,
+    samples: &[Vec<u64>],
+    times: Option<&ScanTimes>,
+    caveats: &mut Caveats,
+) -> Option<Value> {
+    let mut short = |why| {
+        caveats.doubt_since(Doubt::Short, why);
+        None
+    };
+    let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
+    if pages < indexes::LEAST_PAGES {
+        return short("the table has fewer than 256 blocks, which are near to one another anyhow");
+    }
+    if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
+        return short("how many rows there are is not known: ANALYZE the table");
+    }
+    // As the planner does: ANALYZE's rows per page, times the present pages.
+    let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
+    let table = Table { pages, rows: not_null * pages / index.table_pages };
+    let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
+    let Some(visits) = index_visits(samples, &table, &rows) else {
+        return short("the index has too few entries");
+    };
+    if !visits.fits {
+        caveats.void(MISFIT);
+        return None;
+    }
+    let IndexVisits { locality, scattered, stretch, ranges, .. } = visits;
+    // The index is taken to have grown with the table.
+    let scanned = Index { pages: index.pages * pages / index.table_pages, locality };
+    let blocks = |count: f64| count.round() as u64;
+    let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
+    let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
+    let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
+        let ms = |scan| times.map_or(Value::Null, |times| times.of(scan, &table, &scanned, rows));
+        let figures = json!({
+            "ordered_blks": ordered(rows),
+            "blks": blocks(range.pages.value), "ci_blks": interval(&range.pages),
+            "random_blks": blocks(range.at_random.value), "random_ci_blks": interval(&range.at_random),
+            "index_ms": ms(PlannedScan::Index), "bitmap_ms": ms(PlannedScan::Bitmap),
+        });
+        (percent.to_string(), figures)
+    };
+    let by_percent: Map<String, Value> = RANGES_PCT.into_iter().zip(rows).zip(&ranges).map(range).collect();
+    Some(json!({
+        "scattered_pct": figure(100.0 * scattered.value),
+        "stretch_blks": blocks(stretch.value),
+        "ordered_blks": ordered(rows[SHOWN]),
+        "range_blks": blocks(ranges[SHOWN].pages.value),
+        "random_blks": blocks(ranges[SHOWN].at_random.value),
+        "evidence": {
             "scattered_ci_pct": [figure(100.0 * scattered.low), figure(100.0 * scattered.high)],
             "stretch_ci_blks": interval(&stretch),
             "entries": samples.iter().map(Vec::len).sum::<usize>(),
             "ranges": by_percent,
-        });
-        Some(Self {
-            scattered_pct: figure(100.0 * scattered.value),
-            stretch_blks: blocks(stretch.value),
-            ordered_blks: ordered(rows[SHOWN]),
-            range_blks: blocks(ranges[SHOWN].pages.value),
-            random_blks: blocks(ranges[SHOWN].at_random.value),
-            evidence: evidence.as_object().cloned().unwrap_or_default(),
-        })
-    }
+        },
+    }))
 }

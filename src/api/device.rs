@@ -19,50 +19,39 @@ fn io_probe_device() -> Rows {
 }
 
 /// `io_probe_device_full_row`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Serialize)]
 struct Fact {
-    object: &'static str,
-    spcname: Option<String>,
     #[serde(flatten)]
     leaf: Option<Leaf>,
-    read_ahead_kb: Option<u64>,
-    read_ahead_sectors: Option<u64>,
-    fs_type: Option<String>,
-    mount_point: Option<String>,
-    directory: String,
-    fs_free_bytes: Option<u64>,
-    mount_options: Option<String>,
-    top_device: Option<String>,
-    fs_block_size: Option<u64>,
-    direct_io_align: Option<u64>,
+    /// What all rows of an object have.
+    #[serde(flatten)]
+    shared: Value,
     status: Status,
-    notes: Vec<String>,
 }
 
 /// The rows of one object: one per leaf, or one without a device.
 fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
     let placement = device::locate(&object.directory, roots);
-    let shared = Fact {
-        object: object.kind,
-        spcname: object.tablespace.clone(),
-        leaf: None,
-        read_ahead_kb: placement.read_ahead_kb,
-        read_ahead_sectors: placement.read_ahead_kb.map(|kb| kb * 2),
-        fs_type: placement.mount.as_ref().map(|m| m.fs_type.clone()),
-        mount_point: placement.mount.as_ref().map(|m| m.mount_point.display().to_string()),
-        mount_options: placement.mount.as_ref().map(|m| m.options.clone()),
-        directory: placement.directory.display().to_string(),
-        fs_free_bytes: placement.file_system.as_ref().map(|f| f.free_bytes),
-        fs_block_size: placement.file_system.as_ref().map(|f| f.block_size),
-        top_device: placement.top.clone(),
-        direct_io_align: direct_io::alignment_below(&placement.directory),
-        status: Status::Unsupported,
-        notes: placement.notes.clone(),
-    };
+    let (mount, file_system) = (placement.mount.as_ref(), placement.file_system.as_ref());
+    let shared = json!({
+        "object": object.kind,
+        "spcname": object.tablespace,
+        "read_ahead_kb": placement.read_ahead_kb,
+        "read_ahead_sectors": placement.read_ahead_kb.map(|kb| kb * 2),
+        "fs_type": mount.map(|m| &m.fs_type),
+        "mount_point": mount.map(|m| m.mount_point.display().to_string()),
+        "mount_options": mount.map(|m| &m.options),
+        "directory": placement.directory.display().to_string(),
+        "fs_free_bytes": file_system.map(|f| f.free_bytes),
+        "fs_block_size": file_system.map(|f| f.block_size),
+        "top_device": placement.top,
+        "direct_io_align": direct_io::alignment_below(&placement.directory),
+        "notes": placement.notes,
+    });
     if placement.leaves.is_empty() {
-        return vec![shared];
+        return vec![Fact { leaf: None, shared, status: Status::Unsupported }];
     }
-    let of_leaf = |leaf| Fact { leaf: Some(leaf), status: Status::Ok, ..shared.clone() };
+    let of_leaf = |leaf| Fact { leaf: Some(leaf), shared: shared.clone(), status: Status::Ok };
     placement.leaves.into_iter().map(of_leaf).collect()
 }
 

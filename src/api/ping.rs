@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use io_probe_core::files::scratch::{Fill, Room, Scratch, ScratchLocation};
 use io_probe_core::machine::account;
-use io_probe_core::measure::ping::{self, PingOp, Pong, Writer};
+use io_probe_core::measure::ping::{self, Pong, Writer};
 use io_probe_core::measure::random::{Found, Look, Plan};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
@@ -191,12 +191,12 @@ impl Ping {
         };
         PingRow {
             request: Some(number),
-            op: Some(if pong.op == PingOp::Read { "read" } else { "write" }),
+            op: Some(if pong.found.is_some() { "read" } else { "write" }),
             warmup: Some(pong.warmup),
             lat_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
             served_by,
             caveats: Caveats::of_status(status),
-            blkno: (pong.op == PingOp::Read).then_some(pong.block),
+            blkno: pong.found.map(|_| pong.block),
             ..self.blank(identity)
         }
     }

@@ -361,7 +361,7 @@ impl Identity {
             relid: relation.oid().to_u32(),
             schemaname: relation.schema(),
             relname: relation.name(),
-            spcname: relation.tablespace(),
+            spcname: relation.file_tablespace().name(),
             started_at: server::now(),
         }
     }

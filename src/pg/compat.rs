@@ -95,7 +95,7 @@ pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
 }
 
 /// Can statistics be set by a function?
-pub(super) const RESTORES_STATISTICS: bool = cfg!(any(feature = "pg18", feature = "pg19"));
+pub(crate) const RESTORES_STATISTICS: bool = cfg!(any(feature = "pg18", feature = "pg19"));
 
 /// The privileges of which one lets a user probe a table, as has_table_privilege takes them.
 pub(super) const PROBE_PRIVILEGES: &str =
@@ -167,7 +167,7 @@ fn may_object(catalog: pg_sys::Oid, object: pg_sys::Oid, mode: u32) -> bool {
 
 /// Bytes that this server writes at a time when it fills a new WAL segment with zeros: as many blocks as it
 /// passes to one call (PG_IOV_MAX).
-pub(super) const SEGMENT_FILL: usize =
+pub(crate) const SEGMENT_FILL: usize =
     (if cfg!(any(feature = "pg18", feature = "pg19")) { 128 } else { 32 }) * pg_sys::XLOG_BLCKSZ as usize;
 
 /// The status entry of the backend number `index`, from 1, as of the first look of this transaction.
@@ -260,7 +260,7 @@ pub(super) fn reset_to_read_only(_is_read_only: bool) -> bool {
 }
 
 /// Can this server make shared buffers let go of a relation?
-pub(super) const EVICTS_SHARED_BUFFERS: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
+pub(crate) const EVICTS_SHARED_BUFFERS: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
 
 /// Pins a buffer if it still holds this block, which is not read otherwise.
 ///

@@ -143,14 +143,6 @@ impl IoDelta {
         }
     }
 
-    /// This and what happened earlier, together; just this if nothing did.
-    pub fn after(self, earlier: Option<IoDelta>) -> IoDelta {
-        match earlier {
-            Some(earlier) => earlier.then(self),
-            None => self,
-        }
-    }
-
     /// Bytes fetched from storage in our account; None where that is not known.
     pub fn fetched_bytes(&self) -> Option<u64> {
         self.fetched.ok()

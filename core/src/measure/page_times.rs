@@ -99,9 +99,8 @@ pub struct PageTimesRun<'a> {
     pub buffered: &'a [u32],
     /// Decides which blocks are read.
     pub seed: u64,
-    /// Waits a little until the devices have nothing to do.
-    pub settle: &'a dyn Fn(),
-    /// Looks at the devices before and after each turn that reads from them.
+    /// Looks at the devices before and after each turn that reads from them. After one that the kernel may
+    /// have read ahead of, waits a little until they have nothing to do.
     pub observer: &'a Observer<'a>,
     /// Bounds of all turns together; `max_bytes` is for each way: sequential, random, and each concurrency.
     /// What one way does not need, the others may use.

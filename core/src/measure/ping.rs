@@ -24,20 +24,9 @@ use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::run::order::Permutation;
 
-/// What a request did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PingOp {
-    /// Read a block of the relation.
-    Read,
-    /// Wrote a block of the scratch file.
-    Write,
-}
-
 /// An answered request.
 #[derive(Debug, Clone, Copy)]
 pub struct Pong {
-    /// What it did.
-    pub op: PingOp,
     /// The block, of the relation or of the scratch file.
     pub block: u64,
     /// What the page cache had of it; None for a write.
@@ -152,12 +141,10 @@ pub fn ping(
                 budget.spend(block_size);
                 let (block, time_ns) = writer.write(writes, clock)?;
                 writes += 1;
-                Pong { op: PingOp::Write, block, found: None, warmup: false, time_ns }
+                Pong { block, found: None, warmup: false, time_ns }
             }
             (_, Some((plan, engine))) => match read(plan, engine, &mut budget)? {
-                Some((block, found, time_ns)) => {
-                    Pong { op: PingOp::Read, block, found: Some(found), warmup: false, time_ns }
-                }
+                Some((block, found, time_ns)) => Pong { block, found: Some(found), warmup: false, time_ns },
                 None => {
                     stop = budget.poll();
                     break;
@@ -168,7 +155,7 @@ pub fn ping(
         budget.pacer().charge_on_schedule(block_size, pong.time_ns);
         rested = clock.now().saturating_add(budget.pacer().rest_ns(pong.time_ns));
         budget.latency_mut().observe(pong.time_ns);
-        let warmup = pongs.iter().all(|earlier| earlier.op != pong.op);
+        let warmup = pongs.iter().all(|earlier| earlier.found.is_some() != pong.found.is_some());
         pongs.push(Pong { warmup, ..pong });
     }
     budget.rest_until(rested);
@@ -232,12 +219,10 @@ mod tests {
         .expect("answers");
         assert_eq!(stop, None);
         assert!(Monotonic.now() - started >= 18_000_000);
-        let ops: Vec<_> = pongs.iter().map(|pong| (pong.op, pong.warmup)).collect();
-        assert_eq!(ops[..3], [(PingOp::Write, true), (PingOp::Read, true), (PingOp::Write, false)]);
-        assert_eq!(ops[9], (PingOp::Read, false));
-        assert!(
-            pongs.iter().all(|pong| pong.time_ns > 0 && (pong.found.is_some() == (pong.op == PingOp::Read)))
-        );
+        let reads: Vec<_> = pongs.iter().map(|pong| (pong.found.is_some(), pong.warmup)).collect();
+        assert_eq!(reads[..3], [(false, true), (true, true), (false, false)]);
+        assert_eq!(reads[9], (true, false));
+        assert!(pongs.iter().all(|pong| pong.time_ns > 0));
         assert!(pongs.iter().all(|pong| pong.found != Some(Found::Hole)), "holes are passed over");
         assert_eq!(std::fs::read(source.path(0)).expect("read"), before, "the relation is only read");
         let mut now = vec![0; scratch.size() as usize];
@@ -247,7 +232,7 @@ mod tests {
             .filter(|&b| held[b * block..][..block] != now[b * block..][..block])
             .map(|b| b as u64)
             .collect();
-        let mut written: Vec<u64> = pongs.iter().filter(|p| p.op == PingOp::Write).map(|p| p.block).collect();
+        let mut written: Vec<u64> = pongs.iter().filter(|p| p.found.is_none()).map(|p| p.block).collect();
         written.sort_unstable();
         assert_eq!(changed, written);
     }

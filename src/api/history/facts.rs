@@ -1,17 +1,16 @@
 //! Under which circumstances a probe ran: what it measured, the devices below and how they were set, the
-//! server and its settings. Read before the probe begins.
+//! machine and the server's settings. Read before the probe begins.
 
 use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::machine::host::Host;
 use pgrx::pg_sys;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::super::device::leaves_of_server;
 use crate::api::row::of_leaves;
 use crate::call::probe::{Probe, Recorded};
 use crate::pg::catalog::facts;
-use crate::pg::history::{self, RelationFacts, ServerFacts};
+use crate::pg::history::{self, RelationFacts};
 
 /// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the
 /// configuration. Caps are among them: a cap holds where a call gives no value.
@@ -56,26 +55,6 @@ const SETTINGS: [&str; 38] = [
     "wal_sync_method",
 ];
 
-/// The part of a result that says where its rows come from. Its keys are the columns of io_probe_runs; those
-/// of the relation are in an object of their own.
-#[derive(Debug, Serialize)]
-pub(super) struct ResultHeader {
-    object: String,
-    relation: Option<RelationFacts>,
-    spcname: Option<String>,
-    device: Option<String>,
-    model: Option<String>,
-    leaves: Vec<Value>,
-    kernel: Option<String>,
-    host: Option<String>,
-    #[serde(flatten)]
-    server: ServerFacts,
-    settings: Map<String, Value>,
-    /// The devices below the object.
-    #[serde(skip)]
-    pub(super) below: Vec<Leaf>,
-}
-
 /// How a device was set.
 fn leaf_facts(leaf: &Leaf, placement: &Placement) -> Value {
     json!({
@@ -91,36 +70,39 @@ fn leaf_facts(leaf: &Leaf, placement: &Placement) -> Value {
     })
 }
 
-impl ResultHeader {
-    /// Gathers the facts for a probe that is about to be called with `args`.
-    pub(super) fn gather(probe: Probe, rel: Option<pg_sys::Oid>, args: &Map<String, Value>) -> Self {
-        let relation = rel.and_then(RelationFacts::find);
-        let (object, spcname, placement) = match &relation {
-            Some(relation) => of_relation(relation),
-            None if probe.recorded() == Recorded::WalOrTablespace => of_place(args),
-            None => of_server(),
-        };
-        let mut settings: Map<String, Value> =
-            history::setting_values(&SETTINGS).map(|(name, value)| (name.to_owned(), value.into())).collect();
-        for option in spcname.iter().flat_map(|name| history::tablespace_options(name)) {
-            let (name, value) = option.split_once('=').unwrap_or((&option, ""));
-            settings.insert(format!("tablespace {name}"), value.into());
-        }
-        let (kernel, host) = Host::here().map(|host| (host.kernel, host.name)).unzip();
-        Self {
-            object,
-            spcname,
-            device: of_leaves(&placement, |leaf| Some(&leaf.name)),
-            model: of_leaves(&placement, |leaf| leaf.model.as_deref()),
-            leaves: placement.leaves.iter().map(|leaf| leaf_facts(leaf, &placement)).collect(),
-            relation,
-            kernel,
-            host,
-            server: ServerFacts::here(),
-            settings,
-            below: placement.leaves,
-        }
+/// The part of the result of a probe that is about to be called with `args` that says where its rows come
+/// from, and the devices below the object. Its keys are the columns of io_probe_runs; those of the relation
+/// are in an object of their own.
+pub(super) fn gather(
+    probe: Probe,
+    rel: Option<pg_sys::Oid>,
+    args: &Map<String, Value>,
+) -> (Value, Vec<Leaf>) {
+    let relation = rel.and_then(RelationFacts::find);
+    let (object, spcname, placement) = match &relation {
+        Some(relation) => of_relation(relation),
+        None if probe.recorded() == Recorded::WalOrTablespace => of_place(args),
+        None => of_server(),
+    };
+    let mut settings: Map<String, Value> =
+        history::setting_values(&SETTINGS).map(|(name, value)| (name.to_owned(), value.into())).collect();
+    for option in spcname.iter().flat_map(|name| facts::tablespace_options(name)) {
+        let (name, value) = option.split_once('=').unwrap_or((&option, ""));
+        settings.insert(format!("tablespace {name}"), value.into());
     }
+    let host = Host::here();
+    let facts = json!({
+        "object": object,
+        "relation": relation,
+        "spcname": spcname,
+        "device": of_leaves(&placement, |leaf| Some(&leaf.name)),
+        "model": of_leaves(&placement, |leaf| leaf.model.as_deref()),
+        "leaves": placement.leaves.iter().map(|leaf| leaf_facts(leaf, &placement)).collect::<Value>(),
+        "kernel": host.as_ref().map(|host| &host.kernel),
+        "host": host.as_ref().map(|host| &host.name),
+        "settings": settings,
+    });
+    (facts, placement.leaves)
 }
 
 fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) {

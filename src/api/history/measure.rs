@@ -11,15 +11,16 @@
 //! statement. `elapsed_ms` is the wall clock of the probe's whole call, waiting for another probe and
 //! evicting included.
 
+use std::collections::BTreeMap;
+
 use io_probe_core::machine::device::Roots;
-use io_probe_core::machine::observer::{Observer, Surroundings};
+use io_probe_core::machine::observer::Observer;
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::memory;
 use pgrx::prelude::*;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::facts::ResultHeader;
+use super::facts;
 use crate::call::arguments::{self, figure};
 use crate::call::named::{NamedEnum, quoted};
 use crate::call::options;
@@ -31,7 +32,7 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts as catalog_facts;
-use crate::pg::history::{Cause, Failed, ProbeFunction, Value as Given};
+use crate::pg::history::{Cause, Failed, ProbeFunction, Value as Given, server_facts};
 
 /// Version of the layout of a result.
 pub(super) const FORMAT: u32 = 1;
@@ -39,24 +40,6 @@ pub(super) const FORMAT: u32 = 1;
 #[pg_extern(sql = false)]
 fn io_probe_measure(probe: Option<Text>, rel: Option<pg_sys::Oid>, args: Option<JsonbText>) -> JsonbText {
     answer(|| measure(probe.as_deref(), rel, args))
-}
-
-/// A result without its rows.
-#[derive(Debug, Serialize)]
-struct RunHeader<'a> {
-    format: u32,
-    version: &'static str,
-    probe: &'a str,
-    args: &'a Map<String, Value>,
-    status: &'static str,
-    sqlstate: Option<String>,
-    message: Option<String>,
-    started_at: String,
-    elapsed_ms: f64,
-    #[serde(flatten)]
-    surroundings: Surroundings,
-    #[serde(flatten)]
-    facts: ResultHeader,
 }
 
 /// Runs a probe: the result as [`io_probe_measure`] returns it.
@@ -80,11 +63,12 @@ pub(in crate::api) fn measure(
     };
     let values = values(probe.name(), &function, rel, &args)?;
     lock::refuse_in_parallel()?;
-    let facts = ResultHeader::gather(probe, rel, &args);
+    let (facts, below) = facts::gather(probe, rel, &args);
+    let of_server = server_facts();
     let probe = probe.name();
     let (started_at, started) = (server::now(), Monotonic.now());
     let roots = Roots::default();
-    let observer = Observer::new(server::read_account(), &facts.below, &roots);
+    let observer = Observer::new(server::read_account(), &below, &roots);
     let (outcome, surroundings) = observer.beside(|| function.run(&values));
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
     let (status, what, rows, cause) = match outcome {
@@ -97,34 +81,29 @@ pub(in crate::api) fn measure(
             .detail(format!("SQLSTATE is {sqlstate}."))
             .warn();
     }
-    let args = plain(&function, &values);
-    let (sqlstate, message) = cause.map(|cause| (cause.sqlstate, cause.message)).unzip();
-    let run = RunHeader {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION"),
-        probe,
-        args: &args,
-        status,
-        sqlstate,
-        message,
-        started_at,
-        elapsed_ms,
-        surroundings,
-        facts,
-    };
+    let run = json!({
+        "format": FORMAT,
+        "version": env!("CARGO_PKG_VERSION"),
+        "probe": probe,
+        "args": plain(&function, &values),
+        "status": status,
+        "sqlstate": cause.as_ref().map(|cause| &cause.sqlstate),
+        "message": cause.as_ref().map(|cause| &cause.message),
+        "started_at": started_at,
+        "elapsed_ms": elapsed_ms,
+    });
     memory::expect(COPIES * rows.len())?;
-    Ok(with_rows(&run, &rows))
+    Ok(with_rows(&[run, json!(surroundings), facts, of_server], &rows))
 }
 
 /// Most copies of the rows that are made.
 const COPIES: usize = 4;
 
-/// Puts the rows, which are JSON already, at the end: many of them would take much memory as parsed values.
-fn with_rows(run: &RunHeader<'_>, rows: &str) -> JsonbText {
-    let mut text = match serde_json::to_string(run) {
-        Ok(text) => text,
-        Err(e) => unreachable!("its maps have texts for keys: {e}"),
-    };
+/// A result of these objects, which have different keys. Puts the rows, which are JSON already, at the end:
+/// many of them would take much memory as parsed values.
+fn with_rows(objects: &[Value], rows: &str) -> JsonbText {
+    let all: BTreeMap<&String, &Value> = objects.iter().filter_map(Value::as_object).flatten().collect();
+    let mut text = json!(all).to_string();
     // Its closing brace.
     text.pop();
     text.push_str(",\"rows\":");

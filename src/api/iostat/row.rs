@@ -1,11 +1,10 @@
 //! The row of one device in one interval.
 
-use io_probe_core::machine::cpu::CpuShares;
 use io_probe_core::machine::device::{Activity, Traffic};
 use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
-use io_probe_core::machine::pressure::PressureShares;
 use io_probe_core::run::budget::Stop;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Watched;
 use crate::api::row::{Caveats, Status, UTIL_DOUBTFUL};
@@ -17,52 +16,18 @@ use crate::pg::backend::server;
 pub(super) struct IostatRow {
     sampled_at: String,
     device: Option<String>,
+    /// What the device did.
     #[serde(flatten)]
-    requests: RequestColumns,
+    requests: Option<Value>,
+    /// What the machine did.
     #[serde(flatten)]
-    machine: MachineColumns,
+    machine: Option<Value>,
     cgroup_rmib_s: Option<f64>,
     cgroup_wmib_s: Option<f64>,
     sample: Option<u64>,
     pub(super) elapsed_ms: Option<f64>,
     #[serde(flatten)]
     pub(super) caveats: Caveats,
-}
-
-/// What a device did.
-#[derive(Debug, Default, Serialize)]
-struct RequestColumns {
-    util_pct: Option<f64>,
-    aqu_sz: Option<f64>,
-    r_s: Option<f64>,
-    rmib_s: Option<f64>,
-    r_await_ms: Option<f64>,
-    rareq_kb: Option<f64>,
-    rrqm_s: Option<f64>,
-    w_s: Option<f64>,
-    wmib_s: Option<f64>,
-    w_await_ms: Option<f64>,
-    wareq_kb: Option<f64>,
-    wrqm_s: Option<f64>,
-    d_s: Option<f64>,
-    dmib_s: Option<f64>,
-    d_await_ms: Option<f64>,
-    dareq_kb: Option<f64>,
-    drqm_s: Option<f64>,
-    f_s: Option<f64>,
-    f_await_ms: Option<f64>,
-}
-
-/// What the machine did.
-#[derive(Debug, Clone, Default, Serialize)]
-struct MachineColumns {
-    cpu_user_pct: Option<f64>,
-    cpu_system_pct: Option<f64>,
-    cpu_iowait_pct: Option<f64>,
-    cpu_idle_pct: Option<f64>,
-    cpu_steal_pct: Option<f64>,
-    io_pressure_pct: Option<f64>,
-    io_pressure_full_pct: Option<f64>,
 }
 
 /// The rows of a run, by interval, then by device. Only the last interval says that a run was stopped.
@@ -129,7 +94,7 @@ impl IostatRow {
     fn new(number: u64, sample: &Sample) -> Self {
         Self {
             sampled_at: server::timestamp_of_unix(sample.ended_us),
-            machine: MachineColumns::of(sample.cpu.as_ref(), sample.pressure.as_ref()),
+            machine: Some(of_machine(sample)),
             sample: Some(number),
             elapsed_ms: Some(figure(sample.length_ns as f64 / 1e6)),
             ..Self::default()
@@ -153,7 +118,7 @@ impl IostatRow {
         row.cgroup_wmib_s = seen.cgroup.and_then(|moved| mib_s(moved.written_bytes));
         match &seen.requests {
             IntervalCounts::Activity(activity) => {
-                row.requests = RequestColumns::of(activity);
+                row.requests = Some(of_requests(activity));
                 if activity.util_is_doubtful() {
                     row.caveats.note(UTIL_DOUBTFUL);
                 }
@@ -173,46 +138,43 @@ impl IostatRow {
     }
 }
 
-impl MachineColumns {
-    fn of(cpu: Option<&CpuShares>, pressure: Option<&PressureShares>) -> Self {
-        Self {
-            cpu_user_pct: cpu.map(|cpu| figure(cpu.user_pct)),
-            cpu_system_pct: cpu.map(|cpu| figure(cpu.system_pct)),
-            cpu_iowait_pct: cpu.map(|cpu| figure(cpu.iowait_pct)),
-            cpu_idle_pct: cpu.map(|cpu| figure(cpu.idle_pct)),
-            cpu_steal_pct: cpu.map(|cpu| figure(cpu.steal_pct)),
-            io_pressure_pct: pressure.map(|pressure| figure(pressure.some_pct)),
-            io_pressure_full_pct: pressure.and_then(|pressure| pressure.full_pct).map(figure),
-        }
-    }
+fn of_machine(sample: &Sample) -> Value {
+    let (cpu, pressure) = (sample.cpu.as_ref(), sample.pressure.as_ref());
+    json!({
+        "cpu_user_pct": cpu.map(|cpu| figure(cpu.user_pct)),
+        "cpu_system_pct": cpu.map(|cpu| figure(cpu.system_pct)),
+        "cpu_iowait_pct": cpu.map(|cpu| figure(cpu.iowait_pct)),
+        "cpu_idle_pct": cpu.map(|cpu| figure(cpu.idle_pct)),
+        "cpu_steal_pct": cpu.map(|cpu| figure(cpu.steal_pct)),
+        "io_pressure_pct": pressure.map(|pressure| figure(pressure.some_pct)),
+        "io_pressure_full_pct": pressure.and_then(|pressure| pressure.full_pct).map(figure),
+    })
 }
 
-impl RequestColumns {
-    fn of(a: &Activity) -> Self {
-        let rate = |amount: u64| a.per_second(amount).map(figure);
-        let mib_s = |traffic: &Traffic| a.per_second(traffic.bytes).map(|b| figure(b / f64::from(1 << 20)));
-        let (reads, writes) = (&a.reads, &a.writes);
-        let (discards, flushes) = (a.discards.as_ref(), a.flushes.as_ref());
-        Self {
-            util_pct: a.util_pct.map(figure),
-            aqu_sz: a.aqu_sz.map(figure),
-            r_s: rate(reads.requests),
-            rmib_s: mib_s(reads),
-            r_await_ms: reads.await_ms().map(figure),
-            rareq_kb: reads.request_kb().map(figure),
-            rrqm_s: rate(reads.merges),
-            w_s: rate(writes.requests),
-            wmib_s: mib_s(writes),
-            w_await_ms: writes.await_ms().map(figure),
-            wareq_kb: writes.request_kb().map(figure),
-            wrqm_s: rate(writes.merges),
-            d_s: discards.and_then(|d| rate(d.requests)),
-            dmib_s: discards.and_then(mib_s),
-            d_await_ms: discards.and_then(Traffic::await_ms).map(figure),
-            dareq_kb: discards.and_then(Traffic::request_kb).map(figure),
-            drqm_s: discards.and_then(|d| rate(d.merges)),
-            f_s: flushes.and_then(|f| rate(f.requests)),
-            f_await_ms: flushes.and_then(Traffic::await_ms).map(figure),
-        }
-    }
+fn of_requests(a: &Activity) -> Value {
+    let rate = |amount: u64| a.per_second(amount).map(figure);
+    let mib_s = |traffic: &Traffic| a.per_second(traffic.bytes).map(|b| figure(b / f64::from(1 << 20)));
+    let (reads, writes) = (&a.reads, &a.writes);
+    let (discards, flushes) = (a.discards.as_ref(), a.flushes.as_ref());
+    json!({
+        "util_pct": a.util_pct.map(figure),
+        "aqu_sz": a.aqu_sz.map(figure),
+        "r_s": rate(reads.requests),
+        "rmib_s": mib_s(reads),
+        "r_await_ms": reads.await_ms().map(figure),
+        "rareq_kb": reads.request_kb().map(figure),
+        "rrqm_s": rate(reads.merges),
+        "w_s": rate(writes.requests),
+        "wmib_s": mib_s(writes),
+        "w_await_ms": writes.await_ms().map(figure),
+        "wareq_kb": writes.request_kb().map(figure),
+        "wrqm_s": rate(writes.merges),
+        "d_s": discards.and_then(|d| rate(d.requests)),
+        "dmib_s": discards.and_then(mib_s),
+        "d_await_ms": discards.and_then(Traffic::await_ms).map(figure),
+        "dareq_kb": discards.and_then(Traffic::request_kb).map(figure),
+        "drqm_s": discards.and_then(|d| rate(d.merges)),
+        "f_s": flushes.and_then(|f| rate(f.requests)),
+        "f_await_ms": flushes.and_then(Traffic::await_ms).map(figure),
+    })
 }

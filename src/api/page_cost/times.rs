@@ -158,7 +158,6 @@ fn take_turns(
         only_cold: wanted.only_cold,
         buffered: &buffered,
         seed: wanted.seed,
-        settle: &|| observer.settle(),
         observer: &observer,
         limits: wanted.limits.most,
         rough_after: wanted.limits.rough_after,

@@ -62,7 +62,7 @@ impl TablespaceTarget {
     /// The tablespace of the relation that the call names.
     pub(super) fn of(probed: ProbedRelation) -> Self {
         let rel = probed.relation.oid();
-        let spcname = probed.relation.tablespace().unwrap_or_default();
+        let spcname = probed.relation.file_tablespace().name().unwrap_or_default();
         let bytes = probed.source.blocks() * probed.block_size();
         let (mut relations, mut why_none) = (vec![Candidate { oid: rel, bytes }], String::new());
         if probed.relation.is_temporary() {
@@ -72,7 +72,7 @@ impl TablespaceTarget {
             relations.clear();
             why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to tell");
         }
-        let options = Self::options(&spcname, &facts::tablespace_options());
+        let options = facts::tablespace_options(&spcname);
         Self { spcname, options, placement: probed.placement, relations, why_none, named: Some(rel) }
     }
 
@@ -80,7 +80,7 @@ impl TablespaceTarget {
     pub(super) fn of_user_tables() -> Vec<Self> {
         let mut tables = facts::user_tables();
         tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
-        let (options, objects, roots) = (facts::tablespace_options(), facts::objects(), Roots::default());
+        let (objects, roots) = (facts::objects(), Roots::default());
         let of_tables = |spcname: String, tables: &[UserTable]| {
             let candidate = |table: &UserTable| {
                 interrupts::check();
@@ -96,7 +96,7 @@ impl TablespaceTarget {
             relations.truncate(MOST_RELATIONS);
             let object = objects.iter().find(|object| object.tablespace.as_ref() == Some(&spcname));
             Self {
-                options: Self::options(&spcname, &options),
+                options: facts::tablespace_options(&spcname),
                 placement: object.map(|object| device::locate(&object.directory, &roots)).unwrap_or_default(),
                 relations,
                 why_none: "not measured: the tablespace has no table of 8 MiB or more that you may read"
@@ -112,10 +112,6 @@ impl TablespaceTarget {
         tables.chunk_by(|a, b| a.spcname == b.spcname).map(of_tablespace).collect()
     }
 
-    fn options(spcname: &str, all: &[(String, String)]) -> Vec<String> {
-        all.iter().filter(|(name, _)| name == spcname).map(|(_, option)| option.clone()).collect()
-    }
-
     /// The row of a setting that it may have of its own.
     pub(super) fn row(&self, setting: Setting) -> RecommendRow {
         RecommendRow::of_tablespace(setting, &self.spcname, &self.options, self.setting(setting))
@@ -126,16 +122,6 @@ impl TablespaceTarget {
         let name = setting.name();
         let own = self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
         own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
-    }
-
-    /// Bytes of the largest relation to measure, locked or not.
-    pub(super) fn largest_bytes(&self) -> u64 {
-        self.relations.first().map_or(0, |relation| relation.bytes)
-    }
-
-    /// The largest relation that no strong lock keeps from us right now.
-    pub(super) fn relation(&self) -> Option<Candidate> {
-        self.free_relations().next()
     }
 
     /// Opens one of its relations to measure it. Where the call names none, a reason not to measure one of

@@ -33,7 +33,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -
         return Ok(Vec::new());
     }
     let mut by_size: Vec<&TablespaceTarget> = places.iter().collect();
-    by_size.sort_by_key(|place| std::cmp::Reverse(place.largest_bytes()));
+    by_size.sort_by_key(|place| std::cmp::Reverse(place.relations.first().map(|relation| relation.bytes)));
     let mut disks: Vec<&TablespaceTarget> = Vec::new();
     for place in by_size {
         let disk = place.placement.read_ahead_device.as_ref();
@@ -47,7 +47,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -
 
 fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<RecommendRow> {
     let placement = &place.placement;
-    let relation = place.relation();
+    let relation = place.free_relations().next();
     let name = placement.read_ahead_device.clone();
     let row = RecommendRow::of_device(Setting::ReadAheadKb, name.clone(), placement.read_ahead_kb)
         .used(place.used(relation))

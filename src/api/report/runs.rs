@@ -1,5 +1,5 @@
 //! What a report reads of the runs of probes, in the form in which `io_probe_record` stores them: some
-//! columns of the probes' rows.
+//! columns of the probes' rows. One that an older catalog lacks has its default.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -38,7 +38,8 @@ pub(super) struct ReportedRelation {
 }
 
 /// A row of `io_probe_device`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportedPlace {
     pub(super) object: String,
     pub(super) spcname: Option<String>,
@@ -51,7 +52,8 @@ pub(super) struct ReportedPlace {
 }
 
 /// A row of `io_probe_seqscan`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportedScan {
     pub(super) path: String,
     pub(super) mib_s: Option<f64>,
@@ -63,7 +65,8 @@ pub(super) struct ReportedScan {
 }
 
 /// A row of `io_probe_depth`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportedDepth {
     pub(super) depth: u32,
     pub(super) iops: Option<f64>,
@@ -76,7 +79,8 @@ pub(super) struct ReportedDepth {
 }
 
 /// A row of `io_probe_sync`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportedSync {
     pub(super) method: String,
     pub(super) write_kb: u32,
@@ -89,7 +93,8 @@ pub(super) struct ReportedSync {
 }
 
 /// A row of `io_probe_recommend`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ReportedAdvice {
     pub(super) name: Option<String>,
     pub(super) setting: String,

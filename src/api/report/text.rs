@@ -18,7 +18,7 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     text.bars(lines, ReportSection::Depth, "Random reads a second, by requests in flight");
     text.bars(lines, ReportSection::Readahead, "MiB/s of a cold scan, by readahead in kB");
     text.list(lines, ReportSection::Verdict, "VERDICT");
-    text.titled("CHANGED", changes::told(changes));
+    text.titled("CHANGED", changes::told(changes).into_iter().map(|told| (told, None)));
     text.list(lines, ReportSection::Advice, "ADVICE");
     text.list(lines, ReportSection::Missing, "MISSING");
     if changes.is_empty() {
@@ -119,32 +119,26 @@ impl TextPage {
         }
     }
 
-    /// Paragraphs under a title.
-    fn titled(&mut self, title: &str, paragraphs: Vec<String>) {
-        for (place, text) in paragraphs.into_iter().enumerate() {
+    /// Paragraphs under a title, each with its statement below it, if it has one.
+    fn titled<'a>(&mut self, title: &str, paragraphs: impl Iterator<Item = (String, Option<&'a str>)>) {
+        for (place, (text, statement)) in paragraphs.enumerate() {
             if place == 0 {
                 self.push("");
             }
             self.paragraph(if place == 0 { title } else { "" }, &text);
+            if let Some(statement) = statement {
+                self.push(format!("         {statement}"));
+            }
         }
     }
 
     fn list(&mut self, lines: &[Line], section: ReportSection, title: &str) {
-        for (place, line) in of(lines, section).enumerate() {
-            if place == 0 {
-                self.push("");
-            }
-            let text = match section {
-                ReportSection::Advice | ReportSection::Missing => {
-                    format!("{}: {}", line.item, line.finding())
-                }
-                _ => line.finding().to_owned(),
-            };
-            self.paragraph(if place == 0 { title } else { "" }, &text);
-            if let Some(statement) = &line.statement {
-                self.push(format!("         {statement}"));
-            }
-        }
+        let is_named = matches!(section, ReportSection::Advice | ReportSection::Missing);
+        let paragraphs = of(lines, section).map(|line| {
+            let name = if is_named { format!("{}: ", line.item) } else { String::new() };
+            (name + line.finding(), line.statement.as_deref())
+        });
+        self.titled(title, paragraphs);
     }
 }
 

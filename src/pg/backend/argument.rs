@@ -32,7 +32,7 @@ pub(in crate::pg) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> 
     let number = arg.index() + 1;
     // SAFETY: any datum can be looked at, and the caller vouches for its type.
     unsafe {
-        let Some(Unread(datum)) = arg.unbox_arg_using_from_datum() else {
+        let Some(datum) = arg.unbox_arg_using_from_datum::<pg_sys::Datum>() else {
             unreachable!("an argument that may be NULL is an Option")
         };
         let bytes = pg_sys::toast_raw_datum_size(datum).saturating_sub(pg_sys::VARHDRSZ);
@@ -42,15 +42,6 @@ pub(in crate::pg) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> 
                 .raise();
         }
         with_reserve(|| T::read(datum))
-    }
-}
-
-/// A datum as it comes.
-struct Unread(pg_sys::Datum);
-
-impl FromDatum for Unread {
-    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        (!is_null).then_some(Self(datum))
     }
 }
 

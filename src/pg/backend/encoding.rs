@@ -193,18 +193,18 @@ impl Deref for Text {
     }
 }
 
-impl Text {
-    /// # Safety
-    /// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called
-    /// with that.
-    unsafe fn copied(datum: pg_sys::Datum, copy: unsafe fn(*const c_char) -> String) -> Self {
-        // SAFETY: the caller vouches for it.
-        unsafe {
-            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
-            let copied = copy(string);
-            pg_sys::pfree(string.cast());
-            Self(copied)
-        }
+/// What `copy` makes of a text.
+///
+/// # Safety
+/// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called
+/// with that.
+pub(in crate::pg) unsafe fn copied<T>(datum: pg_sys::Datum, copy: unsafe fn(*const c_char) -> T) -> T {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
+        let copied = copy(string);
+        pg_sys::pfree(string.cast());
+        copied
     }
 }
 
@@ -216,14 +216,14 @@ impl FromDatum for Text {
         _type: pg_sys::Oid,
     ) -> Option<Self> {
         // SAFETY: the caller vouches for a datum of such a type.
-        (!is_null).then(|| unsafe { Self::copied(datum, text) })
+        (!is_null).then(|| Self(unsafe { copied(datum, text) }))
     }
 }
 
 impl Argument for Text {
     unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a datum of such a type.
-        unsafe { Self::copied(datum, argument_text) }
+        Self(unsafe { copied(datum, argument_text) })
     }
 }
 

@@ -108,19 +108,11 @@ fn tag() -> pg_sys::LOCKTAG {
 
 /// The process that holds the probe lock, if it still does.
 fn holder() -> Option<i32> {
-    let wanted = tag();
-    find(|lock| {
-        let found = &lock.locktag;
-        lock.holdMask != 0
-            && found.locktag_type == wanted.locktag_type
-            && (found.locktag_field1, found.locktag_field2, found.locktag_field3, found.locktag_field4)
-                == (
-                    wanted.locktag_field1,
-                    wanted.locktag_field2,
-                    wanted.locktag_field3,
-                    wanted.locktag_field4,
-                )
-    })
+    let key = |t: &pg_sys::LOCKTAG| {
+        (t.locktag_type, t.locktag_field1, t.locktag_field2, t.locktag_field3, t.locktag_field4)
+    };
+    let wanted = key(&tag());
+    find(|lock| lock.holdMask != 0 && key(&lock.locktag) == wanted)
 }
 
 /// The lock that a probe takes on a relation.

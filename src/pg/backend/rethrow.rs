@@ -35,21 +35,10 @@ fn encoded(error: CaughtError) -> ! {
     let (CaughtError::ErrorReport(report) | CaughtError::RustPanic { ereport: report, .. }) = &error else {
         error.rethrow()
     };
-    throw(PgLogLevel::ERROR, report.sql_error_code(), &Texts::of(report), Some(report));
+    let detail = report.detail_with_backtrace();
+    let texts = [Some(report.message()), detail.as_deref(), report.hint()];
+    throw(PgLogLevel::ERROR, report.sql_error_code(), texts, Some(report));
     unreachable!("an ERROR does not return")
-}
-
-/// What is said to the user.
-pub(crate) struct Texts<'a> {
-    pub(crate) message: &'a str,
-    pub(crate) detail: Option<String>,
-    pub(crate) hint: Option<&'a str>,
-}
-
-impl<'a> Texts<'a> {
-    fn of(report: &'a ErrorReportWithLevel) -> Self {
-        Self { message: report.message(), detail: report.detail_with_backtrace(), hint: report.hint() }
-    }
 }
 
 impl Error {
@@ -69,15 +58,19 @@ impl Error {
     /// Reports it as a WARNING.
     pub(crate) fn warn(self) {
         let Self { code, message, detail, hint } = self;
-        let texts = Texts { message: &message, detail, hint: hint.as_deref() };
-        throw(PgLogLevel::WARNING, code, &texts, None);
+        throw(PgLogLevel::WARNING, code, [Some(&message), detail.as_deref(), hint.as_deref()], None);
     }
 }
 
-/// Reports these texts in the encoding of the database. `raised` knows where they were raised.
-fn throw(level: PgLogLevel, code: PgSqlErrorCode, texts: &Texts<'_>, raised: Option<&ErrorReportWithLevel>) {
-    let (detail, hint) = (texts.detail.as_deref(), texts.hint);
-    let [message, detail, hint] = [Some(texts.message), detail, hint].map(|text| text.map(c_string));
+/// Reports a message, a DETAIL and a HINT in the encoding of the database. `raised` knows where they were
+/// raised.
+fn throw(
+    level: PgLogLevel,
+    code: PgSqlErrorCode,
+    texts: [Option<&str>; 3],
+    raised: Option<&ErrorReportWithLevel>,
+) {
+    let [message, detail, hint] = texts.map(|text| text.map(c_string));
     let text =
         |text: &Option<CString>| text.as_ref().map_or(ptr::null_mut(), |text| text.as_ptr().cast_mut());
     // SAFETY: of an ErrorData, zeros are what is not known. The texts outlive the call, which copies them;

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::pg::backend::encoding::{Text, c_string, text, text_or_none};
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::compat;
+pub(crate) use crate::pg::compat::RESTORES_STATISTICS;
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {
@@ -205,9 +206,6 @@ pub(crate) fn preloads_library() -> bool {
     let names_it = |name: &CStr| setting(name).is_some_and(|libraries| libraries.contains("pg_io_probe"));
     names_it(c"session_preload_libraries") || names_it(c"shared_preload_libraries")
 }
-
-/// Can statistics be set by a function?
-pub(crate) const RESTORES_STATISTICS: bool = compat::RESTORES_STATISTICS;
 
 /// Pages of shared buffers.
 pub(crate) fn shared_buffers() -> f64 {

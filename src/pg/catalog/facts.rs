@@ -3,14 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use io_probe_core::run::memory;
-use pgrx::{pg_sys, spi, spi::Spi};
+use pgrx::pg_sys;
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::pg::backend::encoding::Text;
 use crate::pg::backend::interrupts;
-use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::server::{self, data_directory, from_own, texts};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
@@ -76,10 +72,11 @@ pub(crate) fn own_schema() -> String {
 }
 
 /// A permanent table, or materialized view, that is neither the server's own nor this extension's.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct UserTable {
     pub(crate) oid: pg_sys::Oid,
     /// The tablespace of its files.
+    #[serde(skip)]
     pub(crate) spcname: String,
     /// The first segment of its main fork.
     path: PathBuf,
@@ -118,11 +115,10 @@ pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
 
 /// The user's tables of this database.
 pub(crate) fn user_tables() -> Vec<UserTable> {
-    /// With its texts, and while the list grows.
-    const MEMORY_OF_TABLE: usize = 512;
     let query = format!(
-        "SELECT c.oid, t.spcname::pg_catalog.text, pg_catalog.pg_relation_filepath(c.oid), \
-             pg_catalog.has_table_privilege(c.oid, '{}') \
+        "SELECT t.spcname::pg_catalog.text, pg_catalog.jsonb_build_object('oid', c.oid::pg_catalog.int8, \
+             'path', pg_catalog.pg_relation_filepath(c.oid), \
+             'may_probe', pg_catalog.has_table_privilege(c.oid, '{}'))::pg_catalog.text \
          FROM pg_catalog.pg_class AS c \
          JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
          JOIN pg_catalog.pg_tablespace AS t ON t.oid OPERATOR(pg_catalog.=) \
@@ -138,32 +134,19 @@ pub(crate) fn user_tables() -> Vec<UserTable> {
         from_own("pg_class", "own")
     );
     let data = data_directory();
-    let read = unshown(query.as_bytes(), || {
-        Spi::connect(|client| {
-            let rows = client.select(&query, None, &[])?;
-            memory::expect(rows.len() * MEMORY_OF_TABLE).unwrap_or_else(|e| Error::from(e).raise());
-            rows.map(|row| {
-                let (oid, spcname) = (row.get::<pg_sys::Oid>(1)?, row.get::<Text>(2)?);
-                let (path, may_probe) = (row.get::<Text>(3)?, row.get::<bool>(4)?);
-                // Of a table that is gone by now, both are NULL.
-                Ok(oid.zip(spcname).zip(path.zip(may_probe)).map(|((oid, spcname), (path, may_probe))| {
-                    UserTable { oid, spcname: spcname.0, path: data.join(&*path), may_probe }
-                }))
-            })
-            .collect::<spi::Result<Vec<_>>>()
-        })
-    });
-    // Only a defect of this query, which is ours, could fail here.
-    let tables = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
-    tables.into_iter().flatten().collect()
+    let table = |(spcname, found): (String, String)| {
+        // Of a table that is gone by now, the path and the right are NULL.
+        let found: UserTable = serde_json::from_str(&found).ok()?;
+        Some(UserTable { spcname, path: data.join(&found.path), ..found })
+    };
+    texts(&query).into_iter().filter_map(table).collect()
 }
 
-/// The settings that tablespaces have of their own: the tablespace's name, and `setting=value`.
-pub(crate) fn tablespace_options() -> Vec<(String, String)> {
-    texts(
-        "SELECT spcname::pg_catalog.text, option \
-             FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option",
-    )
+/// The settings of a tablespace's own, each as `setting=value`.
+pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
+    let query = "SELECT spcname::pg_catalog.text, option \
+         FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option";
+    texts(query).into_iter().filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
 }
 
 /// Something of the server that lies on a device.

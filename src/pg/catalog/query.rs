@@ -7,7 +7,7 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
-use crate::pg::backend::encoding::text_up_to;
+use crate::pg::backend::encoding::{copied, text_up_to};
 use crate::pg::backend::executor::ParallelPlans;
 use crate::pg::backend::rethrow::pointing_into;
 use crate::pg::backend::subtransaction::read_only;
@@ -26,12 +26,7 @@ impl Query {
 impl Argument for Query {
     unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a datum of type text, of which the server makes a C string.
-        unsafe {
-            let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
-            let query = CStr::from_ptr(string).to_owned();
-            pg_sys::pfree(string.cast());
-            Self(query)
-        }
+        Self(unsafe { copied(datum, |string| CStr::from_ptr(string).to_owned()) })
     }
 }
 

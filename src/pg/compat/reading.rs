@@ -118,21 +118,11 @@ pub(in crate::pg) unsafe fn read_blocks(
     ahead: ReadAhead,
     blocks: &mut dyn Blocks,
 ) {
-    let depth = match ahead {
-        ReadAhead::By(depth) => depth,
-        ReadAhead::Bitmap(concurrency) => {
-            // SAFETY: the caller vouches for them.
-            return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
-        }
-        ReadAhead::Sequential => {
-            blocks.begin();
-            while let Some(block) = blocks.next() {
-                // SAFETY: the caller vouches for them.
-                let buffer = unsafe { read_block(relation, fork, block, ring) };
-                blocks.arrived(buffer);
-            }
-            return;
-        }
+    let ReadAhead::By(depth) = ahead else {
+        // A sequential scan asks for no block ahead.
+        let concurrency = if let ReadAhead::Bitmap(concurrency) = ahead { concurrency } else { 0 };
+        // SAFETY: the caller vouches for them.
+        return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
     };
     let mut prefetched = std::collections::VecDeque::with_capacity(depth as usize);
     blocks.begin();

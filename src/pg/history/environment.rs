@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::pg::backend::encoding::text_or_none;
 use crate::pg::backend::server::{self, data_directory, in_recovery, pairs};
@@ -58,36 +59,23 @@ impl RelationFacts {
 }
 
 /// The role that measures, and the server that it is on.
-#[derive(Debug, Serialize)]
-pub(crate) struct ServerFacts {
-    rolname: Option<String>,
-    datname: Option<String>,
-    server_version: Option<String>,
-    in_recovery: bool,
-    cluster_name: Option<String>,
-    /// As text: JSON's numbers are not as exact everywhere.
-    system_identifier: String,
-}
-
-impl ServerFacts {
-    /// The facts of this session and its server.
-    pub(crate) fn here() -> Self {
-        // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
-        // The last reads shared memory.
-        let (rolname, datname, identifier) = unsafe {
-            let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
-            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
-            (text_or_none(role), text_or_none(database), pg_sys::GetSystemIdentifier())
-        };
-        Self {
-            rolname,
-            datname,
-            server_version: server::setting(c"server_version"),
-            in_recovery: in_recovery(),
-            cluster_name: server::setting(c"cluster_name").filter(|name| !name.is_empty()),
-            system_identifier: identifier.to_string(),
-        }
-    }
+pub(crate) fn server_facts() -> Value {
+    // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
+    // The last reads shared memory.
+    let (rolname, datname, identifier) = unsafe {
+        let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
+        let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+        (text_or_none(role), text_or_none(database), pg_sys::GetSystemIdentifier())
+    };
+    json!({
+        "rolname": rolname,
+        "datname": datname,
+        "server_version": server::setting(c"server_version"),
+        "in_recovery": in_recovery(),
+        "cluster_name": server::setting(c"cluster_name").filter(|name| !name.is_empty()),
+        // As text: JSON's numbers are not as exact everywhere.
+        "system_identifier": identifier.to_string(),
+    })
 }
 
 /// The values of these settings as SHOW prints them; None for one that this version lacks. None of them may
@@ -101,10 +89,4 @@ pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (
         };
         (name, value)
     })
-}
-
-/// The settings of a tablespace's own, each as `setting=value`.
-pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
-    let all = crate::pg::catalog::facts::tablespace_options().into_iter();
-    all.filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
 }

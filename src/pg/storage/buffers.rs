@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 
 use crate::error::Error;
 use crate::pg::backend::interrupts;
+pub(crate) use crate::pg::compat::EVICTS_SHARED_BUFFERS;
 use crate::pg::compat::{self, buffer_state};
 use crate::pg::storage::relation::{Fork, Relation};
 
@@ -138,11 +139,6 @@ pub(crate) struct Resident<'a> {
     blocks: OnceCell<Vec<pg_sys::BlockNumber>>,
 }
 
-/// Raises that this process does not get `bytes` bytes.
-fn no_memory(bytes: usize) -> ! {
-    Error::from(io_probe_core::Error::NoMemory { bytes }).raise()
-}
-
 impl<'a> Resident<'a> {
     /// The resident blocks of this fork.
     pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
@@ -155,7 +151,8 @@ impl<'a> Resident<'a> {
             let mut blocks = Vec::new();
             for page in resident_pages(self.relation).filter(|page| page.fork == self.fork.number()) {
                 if blocks.try_reserve(1).is_err() {
-                    no_memory(size_of_val(&blocks[..]));
+                    let bytes = size_of_val(&blocks[..]);
+                    Error::from(io_probe_core::Error::NoMemory { bytes }).raise();
                 }
                 blocks.push(page.block);
             }
@@ -203,7 +200,7 @@ pub(crate) fn flush_and_evict(relation: &Relation, should_stop: &mut StopCheck<'
         }
         flush(relation, page);
     }
-    if server_can_evict() { evict_pages(relation, |_| true, should_stop) } else { None }
+    if EVICTS_SHARED_BUFFERS { evict_pages(relation, |_| true, should_stop) } else { None }
 }
 
 /// Makes shared buffers let go of these pages, until there is a reason to stop.
@@ -271,7 +268,7 @@ unsafe fn evict_if(buffer: pg_sys::Buffer, file: compat::FileId, is_wanted: impl
 
 /// Does this server make shared buffers let go of this relation's pages?
 pub(crate) fn can_evict(relation: &Relation) -> bool {
-    server_can_evict() && !relation.is_temporary() && !crate::pg::backend::server::in_recovery()
+    EVICTS_SHARED_BUFFERS && !relation.is_temporary() && !crate::pg::backend::server::in_recovery()
 }
 
 /// Makes these buffers let go of the relation's pages, if they still hold any. Only where this server can.
@@ -290,9 +287,4 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
         // SAFETY: the number of a shared buffer, since the relation is not temporary.
         unsafe { evict_if(buffer, file, is_unused) };
     }
-}
-
-/// Can this server make shared buffers let go of a relation?
-pub(crate) fn server_can_evict() -> bool {
-    compat::EVICTS_SHARED_BUFFERS
 }

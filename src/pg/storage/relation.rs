@@ -167,7 +167,7 @@ impl Relation {
                 return Err(refuse(&format!("partitioned {kind}")).hint(format!(
                     "Probe its partitions: SELECT p.* FROM pg_partition_tree({}) AS t, \
                          {function}(t.relid) AS p WHERE t.isleaf;",
-                    self.quoted()
+                    spi::quote_literal(self.qualified())
                 )));
             }
             pg_sys::RELKIND_VIEW => {
@@ -306,11 +306,6 @@ impl Relation {
         self.is_btree() && self.held.oids == [table, self.oid()]
     }
 
-    /// Its tablespace's name.
-    pub(crate) fn tablespace(&self) -> Option<String> {
-        self.file_tablespace().name()
-    }
-
     /// Opens a table to look at it, if that takes no waiting: neither for the table nor for one of its
     /// indexes.
     pub(in crate::pg) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
@@ -355,11 +350,6 @@ impl Relation {
     fn qualified(&self) -> String {
         // SAFETY: a C string.
         self.qualified_name().map(|name| unsafe { text(name.as_ptr()) }).unwrap_or_default()
-    }
-
-    /// Its name as a quoted literal that `regclass` understands.
-    fn quoted(&self) -> String {
-        spi::quote_literal(self.qualified())
     }
 
     /// Does a policy hide some of its rows from the user?

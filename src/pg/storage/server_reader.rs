@@ -11,27 +11,26 @@ mod in_turns;
 mod random;
 mod sequential;
 
-use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
 pub(crate) use self::random::{Missing, Random};
 pub(crate) use self::sequential::Sequential;
-use crate::error::Error;
 use crate::pg::compat::{self, Blocks, ReadAhead};
-use crate::pg::storage::buffers::{Resident, Usage};
+use crate::pg::storage::buffers::Usage;
 use crate::pg::storage::relation::{Fork, Relation};
 
 /// Reads blocks of a fork through the buffer manager.
 pub(crate) struct ServerReader<'a, Way> {
     pages: Pages<'a>,
-    skip: Skip,
+    /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
+    skip: &'a [pg_sys::BlockNumber],
     usage: Usage,
     way: Way,
 }
 
 impl<'a, Way> ServerReader<'a, Way> {
     /// Reads `pages` with descriptors that are opened afresh, and passes `skip` over.
-    fn new(pages: Pages<'a>, skip: Skip, way: Way) -> Self {
+    fn new(pages: Pages<'a>, skip: &'a [pg_sys::BlockNumber], way: Way) -> Self {
         pages.relation.close_files();
         Self { pages, skip, usage: Usage::default(), way }
     }
@@ -95,23 +94,5 @@ impl Drop for Ring {
             // it.)
             unsafe { pg_sys::FreeAccessStrategy(self.0) };
         }
-    }
-}
-
-/// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
-#[derive(Default)]
-struct Skip(Vec<pg_sys::BlockNumber>);
-
-impl Skip {
-    /// The blocks that are in buffers.
-    fn of(resident: &Resident<'_>) -> Self {
-        let blocks = resident.blocks();
-        memory::expect(size_of_val(blocks)).unwrap_or_else(|e| Error::from(e).raise());
-        Self(blocks.to_vec())
-    }
-
-    #[inline]
-    fn contains(&self, block: pg_sys::BlockNumber) -> bool {
-        !self.0.is_empty() && self.0.binary_search(&block).is_ok()
     }
 }

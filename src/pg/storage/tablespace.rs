@@ -33,16 +33,17 @@ impl Tablespace {
         };
         oids.truncate(usize::try_from(count).unwrap_or(0));
         if oids.is_empty() {
-            oids.push(own());
+            oids.push(Self::own().0);
         }
         // InvalidOid in the list stands for the database's own tablespace.
-        oids.iter_mut().filter(|oid| **oid == pg_sys::InvalidOid).for_each(|oid| *oid = own());
+        oids.iter_mut().filter(|oid| **oid == pg_sys::InvalidOid).for_each(|oid| *oid = Self::own().0);
         Self::all().into_iter().filter(|tablespace| oids.contains(&tablespace.0)).collect()
     }
 
     /// The present database's own tablespace.
     pub(crate) fn own() -> Self {
-        Self(own())
+        // SAFETY: reads a variable of this backend.
+        Self(unsafe { pg_sys::MyDatabaseTableSpace })
     }
 
     /// Its oid.
@@ -59,7 +60,7 @@ impl Tablespace {
     pub(crate) fn of_relation(relation: pg_sys::Oid) -> Self {
         // SAFETY: a catalog lookup; 0 stands for the database's own, and for a relation that is gone.
         let oid = unsafe { pg_sys::get_rel_tablespace(relation) };
-        Self(if oid == pg_sys::InvalidOid { own() } else { oid })
+        if oid == pg_sys::InvalidOid { Self::own() } else { Self(oid) }
     }
 
     /// The tablespace of this name, to write temporary files into: the caller needs CREATE on it, unless it
@@ -77,7 +78,7 @@ impl Tablespace {
 
     /// Is the user allowed to write temporary files into it?
     pub(crate) fn check_may_write(self) -> Result<()> {
-        if self.0 == own() || compat::may_create_in(self.0) {
+        if self == Self::own() || compat::may_create_in(self.0) {
             return Ok(());
         }
         let name = self.name().unwrap_or_default();
@@ -145,10 +146,4 @@ impl Tablespace {
         };
         server::data_directory().join(directory)
     }
-}
-
-/// The present database's own tablespace.
-fn own() -> pg_sys::Oid {
-    // SAFETY: reads a variable of this backend.
-    unsafe { pg_sys::MyDatabaseTableSpace }
 }

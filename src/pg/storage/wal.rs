@@ -10,13 +10,10 @@ use io_probe_core::measure::sync::FlushMethod;
 use pgrx::pg_sys;
 
 use crate::pg::backend::server::{data_directory, in_recovery, io_direct, setting};
-use crate::pg::compat;
+pub(crate) use crate::pg::compat::SEGMENT_FILL;
 
 /// Bytes of a WAL block.
 pub(crate) const BLOCK_BYTES: u32 = pg_sys::XLOG_BLCKSZ;
-
-/// See [`compat::SEGMENT_FILL`].
-pub(crate) const SEGMENT_FILL: usize = compat::SEGMENT_FILL;
 
 /// The directory of the WAL.
 pub(crate) fn directory() -> PathBuf {

@@ -31,7 +31,7 @@ impl WaySeries {
 
     /// What a turn cost, and what else the devices did meanwhile.
     pub(super) fn add_cost(&mut self, cost: IoDelta) {
-        self.cost = Some(cost.after(self.cost.take()));
+        self.cost = self.cost.take().into_iter().chain([cost]).reduce(IoDelta::then);
     }
 
     /// What all turns cost together, and what else the devices did; None for turns that read from memory.

@@ -53,7 +53,6 @@ fn run(source: &RelationFiles) -> PageTimesRun<'_> {
         evicts: false,
         buffered: &[],
         seed: 1,
-        settle: &|| (),
         observer: &OBSERVER,
         limits: Limits { duration: Duration::from_millis(400), ..Limits::none() },
         rough_after: None,

@@ -217,7 +217,7 @@ impl<'a> Turns<'a> {
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached, Some(cost));
             // What is still read ahead must not be in the next turn's way, and can't be dropped before it has
             // come.
-            (self.run.settle)();
+            self.run.observer.settle();
             if stop.is_some() {
                 return Ok(stop);
             }
@@ -326,7 +326,7 @@ impl<'a> Turns<'a> {
             let (taken, cost, stop) = self.fetch(&blocks, way, 0, budget)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
-            (self.run.settle)();
+            self.run.observer.settle();
             return Ok(stop);
         }
         Ok(None)

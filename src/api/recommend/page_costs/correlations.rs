@@ -28,11 +28,11 @@ impl Advice<'_> {
         let row = |(index, choice): (&Probed, &Option<CorrelationChoice>)| match choice {
             None if all => Some(identity(index).unknown(NOT_CHOSEN)),
             Some(choice) if all || !choice.holds_current => {
-                Some(row(index, choice, &answers.chosen.settings).beside(self.measured.disturbed))
+                Some(row(index, choice, &answers.joint.chosen.settings).beside(self.measured.disturbed))
             }
             _ => None,
         };
-        answers.inquiry.indexes.iter().zip(&answers.correlations).filter_map(row).collect()
+        answers.inquiry.indexes.iter().zip(&answers.joint.correlations).filter_map(row).collect()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Chosen, Regret, Regrets, Settings};
-use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, CorrelationChoice, IndexPicks};
+use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regret, Regrets, Settings};
+use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, IndexPicks};
 use io_probe_core::advise::page_costs::joint::{Joint, Planner, joint};
 use io_probe_core::advise::page_costs::model::{Index, PlannedScan, Table, Times};
 use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
@@ -137,11 +137,9 @@ pub(super) struct Inquiry {
 pub(super) struct Answers {
     /// The regrets with the correlations in force.
     pub(super) regrets: Regrets,
-    pub(super) chosen: Chosen,
-    /// What each index's correlation should be at these settings; None if it could not be asked.
-    pub(super) correlations: Vec<Option<CorrelationChoice>>,
-    /// The regrets with the correlations that are advised, if the settings were chosen beside them.
-    corrected: Option<Regrets>,
+    /// The settings and correlations that are advised. A correlation is None if it could not be asked for;
+    /// the regrets with them, if the settings were not chosen beside them.
+    pub(super) joint: Joint,
     pub(super) tables: usize,
     pub(super) inquiry: Inquiry,
     /// How long asking took.
@@ -163,12 +161,12 @@ pub(super) struct Thresholds {
 impl Answers {
     /// The regret at these settings with the correlations that are advised, if they were chosen beside these.
     pub(super) fn corrected_at(&self, settings: &Settings) -> Option<Regret> {
-        self.corrected.as_ref()?.at(settings)
+        self.joint.corrected.as_ref()?.at(settings)
     }
 
     /// Looks at the thresholds, if page costs are to change.
     pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: Cell) {
-        let chosen = self.chosen.settings.cell;
+        let chosen = self.joint.chosen.settings.cell;
         if in_force != chosen {
             self.thresholds = self.thresholds_at(call, in_force, chosen);
         }
@@ -347,7 +345,7 @@ pub(super) fn ask(
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
     let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, goes_on: time_for_a_series(call) };
-    let Joint { chosen, correlations, corrected } = match joint(&mut planner, &regrets, in_force, times) {
+    let joint = match joint(&mut planner, &regrets, in_force, times) {
         Some(joint) => joint,
         None => {
             let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
@@ -362,9 +360,7 @@ pub(super) fn ask(
     of_tables.dedup();
     Ok(Answers {
         regrets,
-        chosen,
-        correlations,
-        corrected,
+        joint,
         tables: of_tables.len(),
         inquiry,
         elapsed: started.elapsed(),

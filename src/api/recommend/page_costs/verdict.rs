@@ -33,9 +33,9 @@ impl Advice<'_> {
         match (&self.planned, setting) {
             (Ok(answers), Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row, answers),
             (Ok(answers), Setting::EffectiveIoConcurrency) => {
-                let (low, high) = answers.chosen.concurrencies;
+                let (low, high) = answers.joint.chosen.concurrencies;
                 let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
-                let (value, why) = (answers.chosen.settings.concurrency, self.regrets(answers));
+                let (value, why) = (answers.joint.chosen.settings.concurrency, self.regrets(answers));
                 if value == self.in_force.concurrency {
                     row.keep(format!("{why}; {NOTHING_BETTER}"))
                 } else {
@@ -81,7 +81,7 @@ impl Advice<'_> {
 
     /// A page cost by what the planner picks.
     fn cost(&self, setting: Setting, row: RecommendRow, answers: &Answers) -> RecommendRow {
-        let chosen = &answers.chosen;
+        let chosen = &answers.joint.chosen;
         let [sequential, random] = pair::changes(self.in_force.cell, chosen.settings.cell);
         let ((low, high), change) = match setting {
             Setting::SeqPageCost => (chosen.sequential, sequential),
@@ -97,7 +97,7 @@ impl Advice<'_> {
     }
 
     fn of_planner(&self, row: RecommendRow, answers: &Answers) -> RecommendRow {
-        let chosen = &answers.chosen;
+        let chosen = &answers.joint.chosen;
         let corrected = |settings| answers.corrected_at(settings).as_ref().map(shown);
         let indexes = answers.inquiry.indexes.iter().map(|probed| {
             let Locality { scattered, stretch, .. } = probed.visits.locality;
@@ -120,7 +120,7 @@ impl Advice<'_> {
     /// What the three settings together do, and what those in force do; without the correlations that are
     /// advised, and with them.
     fn regrets(&self, answers: &Answers) -> String {
-        let Chosen { settings, regret, .. } = &answers.chosen;
+        let Chosen { settings, regret, .. } = &answers.joint.chosen;
         let Settings { cell, concurrency } = settings;
         let corrected = |settings: &Settings, what: &str| {
             answers.corrected_at(settings).map_or(String::new(), |Regret { cold, warm, .. }| {

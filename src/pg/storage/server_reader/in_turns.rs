@@ -11,7 +11,7 @@ use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Way};
 use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
-use super::{Pages, ServerReader, Skip};
+use super::{Pages, ServerReader};
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -23,7 +23,7 @@ impl<'a> ServerReader<'a, InTurns> {
     /// Reads from the main fork. `most` is the greatest `effective_io_concurrency` that will be asked for.
     pub(crate) fn in_turns(relation: &'a Relation, most: u32) -> Self {
         let pages = Pages::new(relation, Fork::MAIN, Some(ReadAhead::Bitmap(most)));
-        Self::new(pages, Skip::default(), InTurns)
+        Self::new(pages, &[], InTurns)
     }
 
     /// Blocks that are in shared buffers now, ascending.

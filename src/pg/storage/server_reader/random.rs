@@ -13,7 +13,7 @@ use io_probe_core::measure::random::{Fetch, FetchRecord, Fetches, Found, Look, S
 use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
-use super::{Pages, ServerReader, Skip};
+use super::{Pages, ServerReader};
 use crate::pg::backend::server;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
@@ -63,10 +63,11 @@ impl Random {
 
 impl<'a> ServerReader<'a, Random> {
     /// Fetches from the main fork with `depth` reads ahead. Pages that are in `skip` are passed over.
-    pub(crate) fn random(relation: &'a Relation, depth: u32, skip: Option<&Resident<'_>>) -> Self {
+    pub(crate) fn random(relation: &'a Relation, depth: u32, skip: Option<&'a Resident<'_>>) -> Self {
         let ahead = (depth > 1).then_some(ReadAhead::By(depth));
         let way = Random { depth, past_cache: server::reads_direct(), missing: Some(Missing::default()) };
-        Self::new(Pages::new(relation, Fork::MAIN, ahead), skip.map(Skip::of).unwrap_or_default(), way)
+        let pages = Pages::new(relation, Fork::MAIN, ahead);
+        Self::new(pages, skip.map(Resident::blocks).unwrap_or_default(), way)
     }
 
     /// What had to come from the device of the blocks fetched at a depth over 1, if the server had none of
@@ -86,7 +87,7 @@ impl<'a> ServerReader<'a, Random> {
                 if record.hole(watch).is_break() {
                     return Ok(None);
                 }
-            } else if !self.skip.contains(number(fetch)) {
+            } else if self.skip.binary_search(&number(fetch)).is_err() {
                 return Ok(Some(fetch));
             } else {
                 record.pass_over();

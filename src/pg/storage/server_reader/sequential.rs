@@ -7,7 +7,7 @@ use io_probe_core::measure::scan::Steps;
 use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
-use super::{Pages, ServerReader, Skip};
+use super::{Pages, ServerReader};
 use crate::pg::compat::{Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -31,9 +31,9 @@ const BLOCKS_PER_LOOK: u64 = 16;
 
 impl<'a> ServerReader<'a, Sequential> {
     /// Reads from a fork. Pages that are in `skip` are passed over.
-    pub(crate) fn sequential(relation: &'a Relation, fork: Fork, skip: Option<&Resident<'_>>) -> Self {
+    pub(crate) fn sequential(relation: &'a Relation, fork: Fork, skip: Option<&'a Resident<'_>>) -> Self {
         let way = Sequential { skipped: 0 };
-        Self::new(Pages::new(relation, fork, None), skip.map(Skip::of).unwrap_or_default(), way)
+        Self::new(Pages::new(relation, fork, None), skip.map(Resident::blocks).unwrap_or_default(), way)
     }
 
     /// Blocks that were passed over.
@@ -47,7 +47,7 @@ impl BlockReader<Part> for ServerReader<'_, Sequential> {
         let mut scanning = Scanning {
             next: part.blocks.start,
             end: part.blocks.end,
-            skip: &self.skip,
+            skip: self.skip,
             skipped: 0,
             unreported: 0,
             before: Usage::default(),
@@ -69,7 +69,7 @@ impl BlockReader<Part> for ServerReader<'_, Sequential> {
 struct Scanning<'s, 'm> {
     next: u64,
     end: u64,
-    skip: &'s Skip,
+    skip: &'s [pg_sys::BlockNumber],
     skipped: u64,
     /// Blocks since the clock was last read. To read it after each block would cost a tenth of a hit.
     unreported: u64,
@@ -87,7 +87,7 @@ impl Blocks for Scanning<'_, '_> {
         while self.next < self.end {
             let block = self.next as pg_sys::BlockNumber;
             self.next += 1;
-            if self.skip.contains(block) {
+            if self.skip.binary_search(&block).is_ok() {
                 self.skipped += 1;
                 continue;
             }
