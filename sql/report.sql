@@ -31,7 +31,7 @@ SELECT section, item, statement FROM line WHERE section <> 'advice' AND statemen
 -- what is to be reloaded is told once
 SELECT run FROM line GROUP BY run HAVING count(*) FILTER (WHERE item = 'reload') <> max((coalesce(statement, '') ~ '^ALTER SYSTEM')::int);
 -- a verdict points at advice that is given, or at what would give some
-SELECT run, finding FROM line AS l WHERE section = 'verdict' AND (run = 'all' AND finding ~ 'cold => true adds' OR finding ~ 'look at the advice'
+SELECT run, finding FROM line AS l WHERE section = 'verdict' AND (run = 'all' AND finding ~ 'cold => true measures' OR finding ~ 'look at the advice'
   AND NOT EXISTS (SELECT FROM line AS a WHERE a.run = l.run AND a.statement IS NOT NULL AND a.item ~ '^read_ahead_kb'));
 -- lines stand in the order of their sections
 SELECT run FROM (SELECT run, section, ordinality, lag(section) OVER w AS before, count(*) FILTER (WHERE ordinality > 0) OVER w
@@ -77,7 +77,7 @@ CREATE FUNCTION stored_report(scan float8, flush float8, method text) RETURNS bi
       line || jsonb_build_object('section', 'scan', 'item', 'server', 'value', scan, 'unit', 'MiB/s', 'low', scan * 0.99, 'high', scan * 1.01),
       line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}',
       line || '{"section": "p99", "item": "1", "value": 200, "unit": "us"}', line || '{"section": "p99", "item": "8", "value": 3, "unit": "us"}',
-      line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'finding', 'in use'),
+      line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'finding', CASE WHEN flush < 145 THEN 'in use, noisy' ELSE 'in use' END),
       line || '{"section": "commit", "item": "other", "value": 1, "unit": "us"}',
       line || jsonb_build_object('section', 'readahead', 'item', round(scan)::text, 'value', scan, 'unit', 'MiB/s', 'finding', 'in use'))), 'told')
   FROM base, (SELECT '{"value": null, "unit": null, "low": null, "high": null, "promised": null, "kept": null, "finding": null,

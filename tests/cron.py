@@ -38,7 +38,7 @@ def setUpModule():
         })
         server.start()
         with server.session() as session:
-            if name != "documented":  # there it is pasted
+            if name != "documented":  # there paste_the_schedule does it
                 session.run("CREATE EXTENSION pg_cron")
             if database != "postgres":
                 session.run(f"CREATE DATABASE {database}")

@@ -100,13 +100,13 @@ class Dump(unittest.TestCase):
         dumping, restoring = [[place.get(word, word) for word in command.split()] for command in commands]
         with self.restored(server, "-Fc") as restored:
             before = [restored.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text") for name in self.relations]
+            self.addCleanup(os.remove, dump)
             as_server(*dumping)
             restored.run("DROP EXTENSION pg_io_probe; CREATE EXTENSION pg_io_probe")
             as_server(*restoring)
             for name, rows in zip(self.relations, before):
                 self.assertEqual(restored.rows(f"SELECT * FROM {name} AS r ORDER BY to_jsonb(r)::text"), rows)
             self.assertEqual(restored.value("SELECT io_probe_record('ping', 'here', '{\"count\": 1}')"), runs[-1] + 1)
-        os.remove(dump)
 
     def test_another_schema(self):
         """The extension may lie in any schema."""

@@ -173,7 +173,8 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
               AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth}')
                    AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'finding', '') OPERATOR(pg_catalog.!~~) '%paced%'
                    OR known.section OPERATOR(pg_catalog.=) 'p99' AND line.result OPERATOR(pg_catalog.->>) 'item' OPERATOR(pg_catalog.=) '1'
-                   OR line.result OPERATOR(pg_catalog.->>) 'finding' OPERATOR(pg_catalog.=) 'in use')
+                   OR line.result OPERATOR(pg_catalog.->>) 'finding' OPERATOR(pg_catalog.~) '^in use(, |$)'
+                   AND line.result OPERATOR(pg_catalog.->>) 'finding' OPERATOR(pg_catalog.!~~) '%paced%')
         OFFSET 0
     ) AS line
     WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8

@@ -21,7 +21,7 @@ COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confide
 COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value; NULL without one';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure; NULL without a promise';
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, if the interval is too wide to say, or for the rate of a limit';
-COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, or a remark on the figure, in words';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; of a figure best or in use, if it is, and what speaks against it, with commas between';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice; else NULL';
 
 CREATE FUNCTION io_probe_report_full(

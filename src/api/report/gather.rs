@@ -304,13 +304,12 @@ impl ReportDraft {
 
     /// Where to look for what slows a scan down.
     fn what_slows_scans(&self, cold: bool) -> &'static str {
-        let changes = |line: &Line| line.statement.is_some() && line.item.starts_with("read_ahead_kb");
-        if of(&self.lines, ReportSection::Advice).any(changes) {
-            ": look at the advice on read_ahead_kb"
-        } else if cold {
-            ": another readahead would gain little, so the processor may hold it back"
-        } else {
-            ": readahead or the processor holds it back. cold => true measures readahead"
+        let mut advice = of(&self.lines, ReportSection::Advice);
+        match advice.find(|line| line.item.starts_with("read_ahead_kb")) {
+            Some(line) if line.statement.is_some() => ": look at the advice on read_ahead_kb",
+            Some(_) => ": another readahead would gain little, so the processor may hold it back",
+            None if cold => ": readahead or the processor holds it back",
+            None => ": readahead or the processor holds it back. cold => true measures readahead",
         }
     }
 

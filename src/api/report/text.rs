@@ -86,7 +86,7 @@ impl TextPage {
         self.push("");
         let has_promises = shown.iter().any(|(_, line)| line.promised.is_some());
         let last = if has_promises { "promised/doubt" } else { "doubt" };
-        self.push(format!("{:34}{:>10}{:>20}  {last}", "", "measured", "95 % interval"));
+        self.push(format!("{:34}{:>10}{:>18}  {last}", "", "measured", "95 % interval"));
         for (name, line) in shown {
             let value = line.value.map_or("-".to_owned(), count);
             let range =
@@ -99,9 +99,8 @@ impl TextPage {
             let promised = line.promised.map_or(String::new(), |promised| count(promised) + kept);
             let unit = line.unit.as_deref().unwrap_or_default();
             let range = range.unwrap_or_default();
-            let said = [promised.as_str(), line.doubt()].into_iter().filter(|said| !said.is_empty());
-            let said = said.collect::<Vec<_>>().join(", ");
-            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>20}  {said}"));
+            let said = if line.promised.is_some() { &promised } else { line.doubt() };
+            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>18}  {said}"));
         }
     }
 

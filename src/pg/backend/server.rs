@@ -71,19 +71,20 @@ pub(crate) fn in_recovery() -> bool {
 
 /// The rows of a query with two columns, of which the second is text.
 pub(in crate::pg) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
+    const MEMORY_OF_ROW: usize = 512;
     let query = c_string(query);
     let read = unshown(query.to_bytes(), || {
         Spi::connect(|client| {
-            client
-                .select(query.as_c_str(), None, &[])?
-                .map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
+            let rows = client.select(query.as_c_str(), None, &[])?;
+            // How many there are is up to their owners.
+            memory::expect(rows.len() * MEMORY_OF_ROW).unwrap_or_else(|e| Error::from(e).raise());
+            rows.map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
                 .collect::<spi::Result<Vec<_>>>()
         })
     });
     // Only a defect of these queries, which are ours, could fail here.
     let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
     let rows: Vec<_> = rows.into_iter().flatten().collect();
-    // How many statistics there are is up to their owners.
     expect_json(rows.iter().map(|(_, text)| text));
     rows
 }

@@ -87,33 +87,49 @@ unsafe fn calls_function(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Does the node have an operator that is not the server's, or values of such a range type?
+/// Does the node have an operator that is not the server's, or one of the server's of such a range?
 ///
 /// # Safety
 /// `node` must be a node of an expression.
 unsafe fn leads_to_others(node: *mut pg_sys::Node) -> bool {
     use pg_sys::NodeTag;
-    let is_of_others = |oid: pg_sys::Oid| oid.to_u32() >= pg_sys::FirstNormalObjectId;
-    // SAFETY: the caller vouches for the node, whose tag says what it is; the rest are catalog lookups.
+    // SAFETY: the caller vouches for the node, whose tag says what it is; an operator has its arguments.
     unsafe {
-        match (*node).type_ {
+        let (operators, arguments) = match (*node).type_ {
             NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
-                is_of_others((*node.cast::<pg_sys::OpExpr>()).opno)
+                let node = &*node.cast::<pg_sys::OpExpr>();
+                (vec![node.opno], node.args)
             }
-            NodeTag::T_ScalarArrayOpExpr => is_of_others((*node.cast::<pg_sys::ScalarArrayOpExpr>()).opno),
+            NodeTag::T_ScalarArrayOpExpr => {
+                let node = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                (vec![node.opno], node.args)
+            }
             NodeTag::T_RowCompareExpr => {
-                oids((*node.cast::<pg_sys::RowCompareExpr>()).opnos).into_iter().any(is_of_others)
+                let node = &*node.cast::<pg_sys::RowCompareExpr>();
+                (oids(node.opnos), node.largs)
             }
-            NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_FuncExpr | NodeTag::T_CoerceViaIO => {
-                let whole = pg_sys::exprType(node);
-                let element = pg_sys::get_base_element_type(whole);
-                let of = pg_sys::getBaseType(if element == pg_sys::InvalidOid { whole } else { element });
-                let kind = pg_sys::get_typtype(of) as u8;
-                is_of_others(of) && [pg_sys::TYPTYPE_RANGE, pg_sys::TYPTYPE_MULTIRANGE].contains(&kind)
-            }
-            _ => false,
-        }
+            _ => return false,
+        };
+        let count = arguments.as_ref().map_or(0, |list| list.length as usize);
+        let argument = |place| (*(*arguments).elements.add(place)).ptr_value.cast();
+        operators.into_iter().any(is_of_others)
+            || (0..count).any(|place| is_range_of_others(pg_sys::exprType(argument(place))))
     }
+}
+
+/// Is it a range type, or multirange type, that is not the server's, or an array of such?
+fn is_range_of_others(of: pg_sys::Oid) -> bool {
+    // SAFETY: catalog lookups of a type that an expression has.
+    unsafe {
+        let element = pg_sys::get_base_element_type(of);
+        let base = pg_sys::getBaseType(if element == pg_sys::InvalidOid { of } else { element });
+        let kind = pg_sys::get_typtype(base) as u8;
+        is_of_others(base) && [pg_sys::TYPTYPE_RANGE, pg_sys::TYPTYPE_MULTIRANGE].contains(&kind)
+    }
+}
+
+fn is_of_others(oid: pg_sys::Oid) -> bool {
+    oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
 
 /// [`calls_function`] for the server. Called from Rust, its guard would jump over Rust's frames.
@@ -125,5 +141,5 @@ unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, _context: *mut c_void)
 
 #[pg_guard]
 unsafe extern "C-unwind" fn is_not_the_server_s(function: pg_sys::Oid, _context: *mut c_void) -> bool {
-    function.to_u32() >= pg_sys::FirstNormalObjectId
+    is_of_others(function)
 }
