@@ -41,7 +41,7 @@ const DURATION: Duration = Duration::from_secs(30);
 const MOST_LINES: usize = 5000;
 const MOST_SIZE: usize = 2 << 20;
 
-/// Marks of figures: in the findings of lines.
+/// Marks with which the finding of a figure may begin.
 const BEST: &str = "best";
 const IN_USE: &str = "in use";
 const MARKS: [&str; 2] = [BEST, IN_USE];

@@ -87,7 +87,7 @@ unsafe fn calls_function(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Does the node have an operator that is not the server's, or one of the server's of such a range?
+/// Does the node have an operator that is not the server's, or one with an argument of a user's range type?
 ///
 /// # Safety
 /// `node` must be a node of an expression.

@@ -117,8 +117,7 @@ const COLUMNS: [pg_sys::Oid; 7] = [
 
 /// Most columns that it may have.
 const MOST_COLUMNS: usize = 32;
-/// Of how many rows of a table something is kept at most: who may keep one could make any number of them, of
-/// indexes that are renamed.
+/// Most rows that are read of a table. Its owner could make any number of them, of indexes that are renamed.
 const MOST_KEPT: usize = 1000;
 
 thread_local! {
@@ -245,12 +244,8 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
         let (none, count, keys) = (std::ptr::null_mut(), keys.len() as i32, keys.as_mut_ptr());
         let scan = pg_sys::systable_beginscan(corrections, primary, is_by_names, none, count, keys);
         let mut found = Some(Vec::new());
-        let mut left = MOST_KEPT;
-        while let Some(kept) = &mut found {
-            if left == 0 {
-                break;
-            }
-            left -= 1;
+        for _ in 0..MOST_KEPT {
+            let Some(kept) = &mut found else { break };
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() {
                 break;
