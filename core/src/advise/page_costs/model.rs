@@ -46,7 +46,7 @@ const INDEX_ONLY_TUPLE: f64 = 1.7;
 
 /// Random reads before the first row, with nothing cached, as fitted: among them are the pages of the index
 /// from its root to the first leaf.
-const DESCENT: f64 = 8.0;
+const DESCENT: f64 = 5.0;
 
 /// The concurrency at which pages are read when they are needed, as an index scan reads all.
 const UNAIDED: u32 = 0;
@@ -54,15 +54,15 @@ const UNAIDED: u32 = 0;
 /// How often readahead doubles at most: to 8 MiB.
 const MOST_DOUBLINGS: f64 = 10.0;
 
-/// How many pages in order a bitmap scan reads through I/O workers until their reads overlap, and how many
-/// random reads more it takes till then, times the square root of the pages.
+/// How many pages a bitmap scan reads through I/O workers until their reads overlap, and how many random reads
+/// more it takes till then, times the square root of the pages.
 const UNTIL_OVERLAP: f64 = 200.0;
-const BEFORE_OVERLAP: f64 = 1.5;
+const BEFORE_OVERLAP: f64 = 1.25;
 
 /// Longest stretch, in pages, that is as good as in order.
 const IN_ORDER: f64 = 4.0;
 /// Share of a longer stretch that is visited before the kernel sees an order in it.
-const UNFORESEEN: f64 = 0.6;
+const UNFORESEEN: f64 = 0.75;
 
 /// A page in shared buffers that none of the processor's caches holds, over a hit in one that they do hold.
 const FAR_PAGE: f64 = 13.0;
@@ -258,14 +258,12 @@ impl Times {
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
         let of = |pages: f64, density| {
-            let overlap = if self.by_workers && concurrency != UNAIDED {
-                BEFORE_OVERLAP * pages.min(UNTIL_OVERLAP).sqrt()
+            let alone = if self.by_workers && concurrency != UNAIDED {
+                BEFORE_OVERLAP * pages.min(UNTIL_OVERLAP).sqrt() * self.random
             } else {
                 0.0
             };
-            let each = self.curve.at(density, concurrency);
-            self.ascending(pages, density, concurrency)
-                + overlap * (self.in_order() / each).min(1.0) * self.random
+            self.ascending(pages, density, concurrency) + alone
         };
         of(visited.near, visited.near_density) + of(visited.far, visited.far_density)
     }

@@ -66,7 +66,7 @@ fn the_best_cell_is_found_with_its_concurrency() {
     assert_eq!(chosen.settings, set(1, 16));
     // Towards the cell that takes the index for all it ceases soon.
     assert_eq!((chosen.random, chosen.sequential), ((3.84, 8.0), (1.0, 1.0)));
-    assert_eq!(chosen.concurrencies, (6, 64));
+    assert_eq!(chosen.concurrencies, (7, 64));
     // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
     let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
     let warm = few(PlannedScan::Bitmap, 0, Caches::Warm) / few(PlannedScan::Index, 0, Caches::Warm);

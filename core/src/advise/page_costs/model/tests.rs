@@ -162,7 +162,6 @@ fn a_bitmap_scan_goes_by_the_curve() {
     assert!((of(1) / (rest + 6.4e4) - 1.0).abs() < 1e-3, "{}", of(1));
 }
 
-/// Where a page takes 32 us and one in order 8, a quarter of them are as good as in order.
 #[test]
 fn workers_overlap_only_after_some_pages() {
     let times = Times::of(&page_times(&[(1.0, 0, 8.0), (0.1, 16, 32.0)]), 1e6).expect("all times");
@@ -173,10 +172,10 @@ fn workers_overlap_only_after_some_pages() {
         assert!(moved && of(&times.clone().by_workers(false)) == of(&times));
         of(&by_workers) - of(&times)
     };
-    let all = UNTIL_OVERLAP.sqrt() * BEFORE_OVERLAP * 64.0 / 4.0;
+    let all = UNTIL_OVERLAP.sqrt() * BEFORE_OVERLAP * 64.0;
     assert!(close(later(PlannedScan::Bitmap, 1e4), all), "{}", later(PlannedScan::Bitmap, 1e4));
     let ten = later(PlannedScan::Bitmap, 10.0);
-    assert!((ten / (9.9551_f64.sqrt() * BEFORE_OVERLAP * 64.0 / 4.0) - 1.0).abs() < 1e-3, "{ten}");
+    assert!((ten / (9.9551_f64.sqrt() * BEFORE_OVERLAP * 64.0) - 1.0).abs() < 1e-3, "{ten}");
     assert_eq!(later(PlannedScan::Index, 1e4), 0.0);
     // At 0 the server reads by itself.
     let alone =
