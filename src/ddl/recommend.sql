@@ -26,7 +26,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: o
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
 COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where current comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, pg_statistic or io_probe_corrections for an index, or /sys';
 COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
-COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given the error of the measured times); NULL for a setting whose values have no order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
 COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';

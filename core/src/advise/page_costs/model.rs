@@ -54,8 +54,8 @@ const UNAIDED: u32 = 0;
 /// How often readahead doubles at most: to 8 MiB.
 const MOST_DOUBLINGS: f64 = 10.0;
 
-/// How many pages a bitmap scan reads through I/O workers until their reads overlap, and how many random reads
-/// more it takes till then, times the square root of the pages.
+/// How many pages a bitmap scan reads through I/O workers until their reads overlap as the density curve says,
+/// and how many random reads more it takes till then, times the square root of the pages.
 const UNTIL_OVERLAP: f64 = 200.0;
 const BEFORE_OVERLAP: f64 = 1.25;
 
@@ -257,15 +257,14 @@ impl Times {
     }
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
-        let of = |pages: f64, density| {
-            let alone = if self.by_workers && concurrency != UNAIDED {
-                BEFORE_OVERLAP * pages.min(UNTIL_OVERLAP).sqrt() * self.random
-            } else {
-                0.0
-            };
-            self.ascending(pages, density, concurrency) + alone
+        let alone = if self.by_workers && concurrency != UNAIDED {
+            BEFORE_OVERLAP * (visited.near + visited.far).min(UNTIL_OVERLAP).sqrt() * self.random
+        } else {
+            0.0
         };
-        of(visited.near, visited.near_density) + of(visited.far, visited.far_density)
+        self.ascending(visited.near, visited.near_density, concurrency)
+            + self.ascending(visited.far, visited.far_density, concurrency)
+            + alone
     }
 
     /// The time of pages that are read ascending, from the first on: as far as they come as fast as in order,

@@ -97,7 +97,7 @@ fn a_sequential_scan_takes_what_is_slower() {
 
 #[test]
 fn an_index_only_scan_takes_its_leaves_and_tuples() {
-    // A tenth of the leaves: cold 8 · 64 + 10 · 32, warm 10 · 1.
+    // A tenth of the leaves: cold 5 · 64 + 10 · 32, warm 10 · 1.
     let tuples = 1000.0 * INDEX_ONLY_TUPLE * 0.25;
     assert_takes(
         &flat(1e6),
@@ -177,6 +177,13 @@ fn workers_overlap_only_after_some_pages() {
     let ten = later(PlannedScan::Bitmap, 10.0);
     assert!((ten / (9.9551_f64.sqrt() * BEFORE_OVERLAP * 64.0) - 1.0).abs() < 1e-3, "{ten}");
     assert_eq!(later(PlannedScan::Index, 1e4), 0.0);
+    // Rows near and far are of one scan.
+    let of_both = Locality::of(0.3, 100.0);
+    let Visited { near, far, .. } = Visited::of(&TABLE, &of_both, 40.0);
+    let of =
+        |times: &Times| times.of_scan(PlannedScan::Bitmap, &TABLE, &index(of_both), 40.0, 16, Caches::Cold);
+    let both = of(&times.clone().by_workers(true)) - of(&times);
+    assert!(near > 10.0 && far > 10.0 && close(both, (near + far).sqrt() * BEFORE_OVERLAP * 64.0), "{both}");
     // At 0 the server reads by itself.
     let alone =
         |times: &Times| times.of_scan(PlannedScan::Bitmap, &TABLE, &index(ANYWHERE), 1e4, 0, Caches::Cold);
