@@ -25,8 +25,8 @@ use crate::advise::plateau::{AS_GOOD, INNER, off_two_thirds};
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
 
 /// By the model no query may take longer by this factor than with the correlation in force, cold or warm: a
-/// user may run that one all day, and none of the others. Only a scan of the whole table may take longer. With
-/// 1.1 some calls advised nothing where others gained much.
+/// user may run that one all day, and none of the others. Only a scan of the whole table may take longer.
+/// With 1.1 some calls advised nothing where others gained much.
 pub const HARM: f64 = 1.2;
 
 /// Rows of a table over those of a query that asks for many of them.

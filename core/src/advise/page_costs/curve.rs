@@ -27,8 +27,8 @@ pub const SPARSE: f64 = 1e-3;
 /// The lowest density that counts: a millionth of the blocks.
 const LEAST: f64 = 1e-6;
 
-/// The share by which all times at one concurrency may be off what scans take, however long they are measured.
-/// Over 70 ranges the ratio of forced bitmap scans at 16 and at 128 was off that of the curve by 9 and 4 %
+/// The share by which all times at one concurrency may be off what scans take, however long they are
+/// measured. Over 70 ranges the ratio of forced bitmap scans at 16 and at 128 was off that of the curve by 9 and 4 %
 /// (means, PostgreSQL 15 and 18), with what the device changed meanwhile.
 const CURVE_ERROR: f64 = 0.04;
 
@@ -371,8 +371,9 @@ mod tests {
         let beside = |us, share| measured(wide(8, 10.0, share).chain(wide(16, us, share)));
         let of = |share| beside(11.3, share);
         let kept = |times: &PageTimes| value(times, Use::Queries, Some(16));
-        // By hand: √(2 · ln²1.1 ÷ 6) is 0.055, and √2 · ln 1.04 of the curve 0.055. In quadrature, with ln 1.05
-        // besides, that is 0.127, more than ln 1.13. With half as much error it is 0.111, which is not.
+        // By hand: √(2 · ln²1.1 ÷ 6) is 0.055, and √2 · ln 1.04 of the curve 0.055. In quadrature, with
+        // ln 1.05 besides, that is 0.127, more than ln 1.13. With half as much error it is 0.111, which is
+        // not.
         assert_eq!(kept(&of(0.1)), Some(16));
         assert_eq!(kept(&of(0.05)), Some(8));
         // A longer measurement would mend the error of the times, and not that of the curve.

@@ -54,8 +54,8 @@ const UNAIDED: u32 = 0;
 /// How often readahead doubles at most: to 8 MiB.
 const MOST_DOUBLINGS: f64 = 10.0;
 
-/// How many pages a bitmap scan reads through I/O workers until their reads overlap as the density curve says,
-/// and how many random reads more it takes till then, times the square root of the pages.
+/// How many pages a bitmap scan reads through I/O workers until their reads overlap as the density curve
+/// says, and how many random reads more it takes till then, times the square root of the pages.
 const UNTIL_OVERLAP: f64 = 200.0;
 const BEFORE_OVERLAP: f64 = 1.25;
 
