@@ -28,8 +28,8 @@ pub const SPARSE: f64 = 1e-3;
 const LEAST: f64 = 1e-6;
 
 /// The share by which all times at one concurrency may be off what scans take, however long they are
-/// measured. Over 70 ranges the ratio of forced bitmap scans at 16 and at 128 was off that of the curve by 9 and 4 %
-/// (means, PostgreSQL 15 and 18), with what the device changed meanwhile.
+/// measured. Over 70 ranges the ratio of forced bitmap scans at 16 and at 128 was off that of the curve by 9
+/// and 4 % (means, PostgreSQL 15 and 18), with what the device changed meanwhile.
 const CURVE_ERROR: f64 = 0.04;
 
 /// Time per block fetched, over density and concurrency.
