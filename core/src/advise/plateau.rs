@@ -180,6 +180,14 @@ pub struct Plateau {
     pub seems_worse: bool,
 }
 
+impl Plateau {
+    /// This plateau, beside the one by the measured intervals alone: a longer measurement would know the times
+    /// better, but be off as far.
+    pub(super) fn beside(self, measured: Self) -> Self {
+        Self { seems_worse: self.seems_worse && measured.seems_worse, ..self }
+    }
+}
+
 /// Those of `choices` that are as good as the fastest. None without choices, or if the value in force is none
 /// of them.
 pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
@@ -191,8 +199,7 @@ pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
         Candidates::of_times(&times).plateau(&values, Some(current)).filter(|_| values.contains(&current))
     };
     let (found, measured) = (of(|choice| choice.time.with_error(choice.error))?, of(|choice| choice.time)?);
-    // A longer measurement would know the times better, but be off as far.
-    Some(Plateau { seems_worse: found.seems_worse && measured.seems_worse, ..found })
+    Some(found.beside(measured))
 }
 
 #[cfg(test)]

@@ -181,8 +181,7 @@ pub fn choose_concurrency(
     };
     let (measured, plateau) = (of(by_time.clone())?, of([by_time, by_line].concat())?);
     Some(ConcurrencyChoice {
-        // A longer measurement would know the times better, but be off as far.
-        plateau: Plateau { seems_worse: plateau.seems_worse && measured.seems_worse, ..plateau },
+        plateau: plateau.beside(measured),
         score: score(plateau.value as u32),
         score_in_force: in_force.map(score),
     })

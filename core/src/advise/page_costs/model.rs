@@ -257,14 +257,14 @@ impl Times {
     }
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
-        let alone = if self.by_workers && concurrency != UNAIDED {
+        let starting = if self.by_workers && concurrency != UNAIDED {
             BEFORE_OVERLAP * (visited.near + visited.far).min(UNTIL_OVERLAP).sqrt() * self.random
         } else {
             0.0
         };
         self.ascending(visited.near, visited.near_density, concurrency)
             + self.ascending(visited.far, visited.far_density, concurrency)
-            + alone
+            + starting
     }
 
     /// The time of pages that are read ascending, from the first on: as far as they come as fast as in order,
