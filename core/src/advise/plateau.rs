@@ -181,8 +181,8 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// This plateau, beside the one by the measured intervals alone: a longer measurement would know the times
-    /// better, but be off as far.
+    /// This plateau, beside the one by the measured intervals alone: a longer measurement would know the
+    /// times better, but be off as far.
     pub(super) fn beside(self, measured: Self) -> Self {
         Self { seems_worse: self.seems_worse && measured.seems_worse, ..self }
     }
