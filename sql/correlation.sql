@@ -25,14 +25,6 @@ SELECT index, method, relid, status, notes FROM io_probe_correlation_full('lie')
 SELECT index FROM io_probe_correlation_full('lie') WHERE method = 'btree' AND NOT (scattered_pct BETWEEN (evidence->'scattered_ci_pct'->>0)::float8 AND (evidence->'scattered_ci_pct'->>1)::float8
   AND stretch_blks BETWEEN (evidence->'stretch_ci_blks'->>0)::float8 AND (evidence->'stretch_ci_blks'->>1)::float8
   AND ARRAY(SELECT jsonb_object_keys(evidence->'ranges') COLLATE "C") @> '{0.01,0.1,1,10}' AND (evidence->'ranges'->'1'->>'blks')::bigint = range_blks);
-SET effective_io_concurrency = 16;
--- what they take is known where the times of the tablespace are
-SELECT DISTINCT r.value->'index_ms' AS index_ms, r.value->'bitmap_ms' AS bitmap_ms FROM io_probe_correlation_full('lie'), jsonb_each(evidence->'ranges') AS r;
-CREATE TEMP TABLE times AS SELECT * FROM io_probe_page_cost('lie', densities => '{0.05, 0.3, 1}', concurrencies => '{0, 16}', duration => '3 s', cold => true);
-SELECT index, r.key, r.value FROM io_probe_correlation_full('lie'), jsonb_each(evidence->'ranges') AS r
-  WHERE NOT EXISTS (SELECT FROM times WHERE block_us IS NULL) AND NOT coalesce((r.value->'index_ms'->>0)::float8 > (r.value->'index_ms'->>1)::float8
-    AND (r.value->'bitmap_ms'->>0)::float8 > (r.value->'bitmap_ms'->>1)::float8 AND (r.value->'bitmap_ms'->>1)::float8 > 0, false);
-RESET effective_io_concurrency;
 -- what ranges are predicted to visit is what they visit, but for a half
 CREATE FUNCTION visited(key text, condition text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE visited bigint;

@@ -74,8 +74,5 @@ SELECT count(*) FILTER (WHERE starts_with(item, 'device of ')) =
 SELECT name FROM pg_settings WHERE name LIKE 'pg\_io\_probe.%'
   EXCEPT SELECT item FROM io_probe_check() WHERE value = current_setting(item, true);
 SELECT count(*) FROM io_probe_check() WHERE starts_with(item, 'EXECUTE on io_probe_') AND value = 'granted';
--- the costs of measuring are numbers with units; those of the recorder, with its reading of the clock and without
-SELECT substring(value, '^[\d.]+')::float8 >= substring(value, ' ([\d.]+) ns without')::float8 AS costs,
-       value ~ '^[\d.]+ ns a fetch, [\d.]+ ns without its reading of the clock$' AS text
-  FROM io_probe_check() WHERE item = 'recorder cost';
-SELECT item FROM io_probe_check() WHERE item ~ '^clock|^recorder' AND value ~ '^\d+(\.\d+)? ns' ORDER BY item;
+-- the figures of the clock are numbers with units
+SELECT item FROM io_probe_check() WHERE item ~ '^clock' AND value ~ '^\d+(\.\d+)? ns' ORDER BY item;

@@ -78,7 +78,6 @@ SELECT DISTINCT i->>'index' AS index, (i->>'scattered_pct')::float8 > 50 AS scat
 -- no plan is better than the best, and what is recommended is no worse than what is set, unless correlations are advised with it
 SELECT run, evidence->'regret' AS regret, evidence->'regret_in_force' AS in_force FROM result WHERE evidence ? 'regret' AND NOT
   ((evidence->'regret'->>'cold')::float8 >= 0.999 AND (evidence->'regret'->>'warm')::float8 >= 0.999
-   AND (evidence->'regret'->>'worst_cold')::float8 >= (evidence->'regret'->>'cold')::float8
    AND (evidence->'regret_corrected' <> 'null' OR (evidence->'regret'->>'cold')::float8 * (evidence->'regret'->>'warm')::float8 <=
        1.01 * (evidence->'regret_in_force'->>'cold')::float8 * (evidence->'regret_in_force'->>'warm')::float8));
 SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'null') <> (why ~ ' \(with the correlations that are advised [0-9.]+ and [0-9.]+\)')

@@ -79,7 +79,7 @@ impl Begin {
     pub(crate) fn on_relations(self, rel: Option<pg_sys::Oid>) -> Result<(Call, Option<ProbedRelation>)> {
         self.check_rights()?;
         let (lock, relation) = match rel {
-            Some(rel) => self.alone(rel, Fork::MAIN).map(|(lock, relation)| (lock, Some(relation)))?,
+            Some(rel) => self.alone(rel, Fork::Main).map(|(lock, relation)| (lock, Some(relation)))?,
             None => (ProbeLock::acquire(self.waits)?, None),
         };
         Ok((self.start(Some(lock), rel)?, relation))

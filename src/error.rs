@@ -85,15 +85,12 @@ impl From<io_probe_core::Error> for Error {
         use io_probe_core::Error as Core;
         let full = matches!(error.errno(), Some(libc::ENOSPC | libc::EDQUOT));
         let code = match error {
-            // The server says the same of a write that was cut short without a reason.
-            Core::NoRoom { .. } | Core::ShortWrite { .. } => Code::ERRCODE_DISK_FULL,
-            Core::Io { .. } | Core::Scratch { .. } if full => Code::ERRCODE_DISK_FULL,
+            Core::NoRoom { .. } => Code::ERRCODE_DISK_FULL,
+            Core::Io { .. } if full => Code::ERRCODE_DISK_FULL,
             Core::NoMemory { .. } => Code::ERRCODE_OUT_OF_MEMORY,
             Core::MissingSegment { .. } => Code::ERRCODE_UNDEFINED_FILE,
             Core::Unsupported { .. } => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
-            Core::Io { .. } | Core::Scratch { .. } | Core::ShortRead { .. } | Core::System { .. } => {
-                Code::ERRCODE_IO_ERROR
-            }
+            Core::Io { .. } | Core::ShortRead { .. } | Core::System { .. } => Code::ERRCODE_IO_ERROR,
         };
         let detail = match &error {
             Core::NoRoom { free, wanted, reserve, .. } => Some(format!(

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
@@ -14,18 +15,122 @@ use crate::error::{Error, Result};
 use crate::pg::backend::refused_setting::RefusedSetting;
 use crate::pg::reserve_setting_prefix;
 
-static MAX_DURATION: GucSetting<i32> = GucSetting::<i32>::new(60_000);
-static MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
-static MAX_DEPTH: GucSetting<i32> = GucSetting::<i32>::new(128);
-static MAX_IOPS: GucSetting<i32> = GucSetting::<i32>::new(0);
-static MAX_MIB_PER_S: GucSetting<i32> = GucSetting::<i32>::new(0);
-static MAX_UTIL_PCT: GucSetting<i32> = GucSetting::<i32>::new(0);
-static MAX_P99: GucSetting<i32> = GucSetting::<i32>::new(0);
-static MAX_BUSY_PCT: GucSetting<i32> = GucSetting::<i32>::new(0);
-static SCRATCH_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(64);
-static SCRATCH_RESERVE: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
-static ROW_DURATION: GucSetting<i32> = GucSetting::<i32>::new(5_000);
-static DEFAULT_MAX_BYTES: GucSetting<i32> = GucSetting::<i32>::new(1 << 10);
+/// A setting that is a number.
+struct Number {
+    name: &'static CStr,
+    value: GucSetting<i32>,
+}
+
+/// Each with who may set it, its name, default, range, unit, and what pg_settings says of it.
+macro_rules! numbers {
+    ($($setting:ident = $who:ident(
+        $name:expr, $default:expr, $range:expr, $unit:expr, $short:expr, $long:expr
+    );)+) => {
+        $(static $setting: Number = Number { name: $name, value: GucSetting::<i32>::new($default) };)+
+
+        fn define_numbers() {
+            $($setting.define(GucContext::$who, $range, $unit, [$short, $long]);)+
+        }
+    };
+}
+
+#[rustfmt::skip]
+numbers! {
+    MAX_DURATION = Suset(c"pg_io_probe.max_duration", 60_000, 1..=24 * 3_600_000, GucFlags::UNIT_MS,
+        c"Longest time that all probes of one statement may take together.",
+        c"Counts every row and every call, also through LATERAL. A longer duration argument is an error.");
+    MAX_BYTES = Suset(c"pg_io_probe.max_bytes", 64 << 10, 1..=i32::MAX, GucFlags::UNIT_MB,
+        c"Most data that one row of a probe may read, or make durable.",
+        c"A larger max_bytes option is an error.");
+    MAX_DEPTH = Suset(c"pg_io_probe.max_depth", 128, 1..=1024, GucFlags::empty(),
+        c"Most requests that a probe may keep in flight.",
+        c"A larger depth argument is an error.");
+    MAX_IOPS = Suset(c"pg_io_probe.max_iops", 0, 0..=i32::MAX, GucFlags::empty(),
+        c"Most requests a second that a probe may issue.",
+        c"Zero is no limit. Probes without a limit of their own run under this one.");
+    MAX_MIB_PER_S = Suset(c"pg_io_probe.max_mib_s", 0, 0..=i32::MAX, GucFlags::empty(),
+        c"Most MiB a second that a probe may move.",
+        c"Zero is no limit. Probes without a limit of their own run under this one.");
+    MAX_UTIL_PCT = Suset(c"pg_io_probe.max_util_pct", 0, 0..=100, GucFlags::empty(),
+        c"Share of the time, in percent, in which a probe may have requests in flight.",
+        c"Zero is no limit. After requests it rests. Probes without a limit of their own run under this \
+          one.");
+    MAX_P99 = Suset(c"pg_io_probe.max_p99", 0, 0..=i32::MAX, GucFlags::UNIT_MS,
+        c"Ends a probe early when more than ten of a thousand of its own requests took longer.",
+        c"Zero is no bound. No other probe of the statement begins after that; rows are partial.");
+    MAX_BUSY_PCT = Suset(c"pg_io_probe.max_busy_pct", 0, 0..=100, GucFlags::empty(),
+        c"Refuses a probe when the device is busier than this before the probe begins.",
+        c"Zero turns this off. Busy is the share of time with requests in flight, as util of iostat, over \
+          a quarter of a second.");
+    SCRATCH_LIMIT = Suset(c"pg_io_probe.scratch_limit", 64, 1..=1 << 20, GucFlags::UNIT_MB,
+        c"Most that all scratch files of a probe may take together.",
+        c"Probes that write do so in a nameless file, never in a relation.");
+    SCRATCH_RESERVE = Suset(c"pg_io_probe.scratch_reserve", 1 << 10, 0..=i32::MAX, GucFlags::UNIT_MB,
+        c"Free space that a scratch file must leave on its file system.",
+        c"A server whose WAL finds no room stops, so be generous.");
+    ROW_DURATION = Userset(c"pg_io_probe.row_duration", 5_000, 1..=24 * 3_600_000, GucFlags::UNIT_MS,
+        c"Longest time of each row of a probe where the call gives no duration.",
+        c"All rows of a call together take at most half of pg_io_probe.max_duration then. \
+          io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.");
+    DEFAULT_MAX_BYTES = Userset(c"pg_io_probe.default_max_bytes", 1 << 10, 1..=i32::MAX, GucFlags::UNIT_MB,
+        c"Data that each row of a probe reads, or makes durable, at most where the call gives no max_bytes.",
+        c"Bounded by pg_io_probe.max_bytes.");
+}
+
+impl Number {
+    fn define(
+        &'static self,
+        who: GucContext,
+        range: RangeInclusive<i32>,
+        unit: GucFlags,
+        [short, long]: [&'static CStr; 2],
+    ) {
+        let is_cap = matches!(who, GucContext::Suset);
+        let (least, most) = range.into_inner();
+        let refused = RefusedSetting::when_defined(self.name, || {
+            GucRegistry::define_int_guc(self.name, short, long, &self.value, least, most, who, unit);
+        });
+        if is_cap {
+            REFUSED.with_borrow_mut(|all| all.extend(refused));
+        }
+    }
+
+    fn get(&self) -> u32 {
+        self.value.get().unsigned_abs()
+    }
+
+    /// As a number of milliseconds.
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.get().into())
+    }
+
+    /// As a number of MiB, in bytes.
+    fn bytes(&self) -> u64 {
+        u64::from(self.get()) << 20
+    }
+
+    /// What was asked for; an error if it is over this cap.
+    fn allows<T: From<u32> + PartialOrd + Display>(&self, what: &str, asked: T) -> Result<T> {
+        let cap = T::from(self.get());
+        if asked > cap { Err(self.exceeded(what, asked, cap)) } else { Ok(asked) }
+    }
+
+    /// What was asked for, or else this cap; a cap of zero is none.
+    fn bounds<T: From<u32> + PartialOrd + Display>(&self, what: &str, asked: Option<T>) -> Result<Option<T>> {
+        match self.get() {
+            0 => Ok(asked),
+            cap => asked.map_or(Ok(T::from(cap)), |asked| self.allows(what, asked)).map(Some),
+        }
+    }
+
+    fn exceeded(&self, what: &str, asked: impl Display, cap: impl Display) -> Error {
+        let name = self.name.to_string_lossy();
+        Error::invalid(format!("{what} of {asked} is over the cap"))
+            .detail(format!("{name} is {cap}."))
+            .hint(format!("A superuser, or a role with GRANT SET ON PARAMETER {name}, can raise it."))
+    }
+}
+
 static CORRECT_CORRELATION: GucSetting<bool> = GucSetting::<bool>::new(true);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
 
@@ -49,123 +154,7 @@ enum EngineSetting {
 
 /// Defines the settings and reserves their prefix.
 pub(crate) fn define() {
-    let cap = |name, short, long, setting, least, most, unit| {
-        let refused = RefusedSetting::when_defined(name, || {
-            GucRegistry::define_int_guc(name, short, long, setting, least, most, GucContext::Suset, unit);
-        });
-        REFUSED.with_borrow_mut(|all| all.extend(refused));
-    };
-    let default = |name, short, long, setting, most, unit| {
-        GucRegistry::define_int_guc(name, short, long, setting, 1, most, GucContext::Userset, unit);
-    };
-    cap(
-        c"pg_io_probe.max_duration",
-        c"Longest time that all probes of one statement may take together.",
-        c"Counts every row and every call, also through LATERAL. A longer duration argument is an error.",
-        &MAX_DURATION,
-        1,
-        24 * 3_600_000,
-        GucFlags::UNIT_MS,
-    );
-    cap(
-        c"pg_io_probe.max_bytes",
-        c"Most data that one row of a probe may read, or make durable.",
-        c"A larger max_bytes option is an error.",
-        &MAX_BYTES,
-        1,
-        i32::MAX,
-        GucFlags::UNIT_MB,
-    );
-    cap(
-        c"pg_io_probe.max_depth",
-        c"Most requests that a probe may keep in flight.",
-        c"A larger depth argument is an error.",
-        &MAX_DEPTH,
-        1,
-        1024,
-        GucFlags::empty(),
-    );
-    cap(
-        c"pg_io_probe.max_iops",
-        c"Most requests a second that a probe may issue.",
-        c"Zero is no limit. Probes without a limit of their own run under this one.",
-        &MAX_IOPS,
-        0,
-        i32::MAX,
-        GucFlags::empty(),
-    );
-    cap(
-        c"pg_io_probe.max_mib_s",
-        c"Most MiB a second that a probe may move.",
-        c"Zero is no limit. Probes without a limit of their own run under this one.",
-        &MAX_MIB_PER_S,
-        0,
-        i32::MAX,
-        GucFlags::empty(),
-    );
-    cap(
-        c"pg_io_probe.max_util_pct",
-        c"Share of the time, in percent, in which a probe may have requests in flight.",
-        c"Zero is no limit. After requests it rests. Probes without a limit of their own run under this one.",
-        &MAX_UTIL_PCT,
-        0,
-        100,
-        GucFlags::empty(),
-    );
-    cap(
-        c"pg_io_probe.max_p99",
-        c"Ends a probe early when more than ten of a thousand of its own requests took longer.",
-        c"Zero is no bound. No other probe of the statement begins after that; rows are partial.",
-        &MAX_P99,
-        0,
-        i32::MAX,
-        GucFlags::UNIT_MS,
-    );
-    cap(
-        c"pg_io_probe.max_busy_pct",
-        c"Refuses a probe when the device is busier than this before the probe begins.",
-        c"Zero turns this off. Busy is the share of time with requests in flight, as util of iostat, over a \
-         quarter of a second.",
-        &MAX_BUSY_PCT,
-        0,
-        100,
-        GucFlags::empty(),
-    );
-    cap(
-        c"pg_io_probe.scratch_limit",
-        c"Most that all scratch files of a probe may take together.",
-        c"Probes that write do so in a nameless file, never in a relation.",
-        &SCRATCH_LIMIT,
-        1,
-        1 << 20,
-        GucFlags::UNIT_MB,
-    );
-    cap(
-        c"pg_io_probe.scratch_reserve",
-        c"Free space that a scratch file must leave on its file system.",
-        c"A server whose WAL finds no room stops, so be generous.",
-        &SCRATCH_RESERVE,
-        0,
-        i32::MAX,
-        GucFlags::UNIT_MB,
-    );
-    default(
-        c"pg_io_probe.row_duration",
-        c"Longest time of each row of a probe where the call gives no duration.",
-        c"All rows of a call together take at most half of pg_io_probe.max_duration then. \
-         io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.",
-        &ROW_DURATION,
-        24 * 3_600_000,
-        GucFlags::UNIT_MS,
-    );
-    default(
-        c"pg_io_probe.default_max_bytes",
-        c"Data that each row of a probe reads, or makes durable, at most where the call gives no max_bytes.",
-        c"Bounded by pg_io_probe.max_bytes.",
-        &DEFAULT_MAX_BYTES,
-        i32::MAX,
-        GucFlags::UNIT_MB,
-    );
+    define_numbers();
     GucRegistry::define_enum_guc(
         c"pg_io_probe.engine",
         c"How reads past the server are issued at a depth over 1.",
@@ -210,12 +199,12 @@ fn unknown(cap: &RefusedSetting) -> Error {
 
 /// Longest time of one statement's probes.
 pub(crate) fn max_duration() -> Duration {
-    Duration::from_millis(MAX_DURATION.get().unsigned_abs().into())
+    MAX_DURATION.time()
 }
 
 /// Longest time of a row where the call gives none.
 pub(crate) fn row_duration() -> Duration {
-    Duration::from_millis(ROW_DURATION.get().unsigned_abs().into())
+    ROW_DURATION.time()
 }
 
 /// Longest time of a part of a call that weighs `weight` of `all`: its share of the duration that the call
@@ -238,55 +227,55 @@ pub(crate) fn capped_duration(what: &str, asked: Duration) -> Result<Duration> {
     let cap = max_duration();
     if asked > cap {
         let [asked, cap] = [asked, cap].map(|time| format!("{} ms", time.as_micros() as f64 / 1e3));
-        return Err(over_cap(what, &asked, c"pg_io_probe.max_duration", &cap));
+        return Err(MAX_DURATION.exceeded(what, asked, cap));
     }
     Ok(asked)
 }
 
 /// Most bytes of all scratch files of a call together.
 pub(crate) fn scratch_limit() -> u64 {
-    u64::from(SCRATCH_LIMIT.get().unsigned_abs()) << 20
+    SCRATCH_LIMIT.bytes()
 }
 
 /// Bytes that a scratch file must leave free.
 pub(crate) fn scratch_reserve() -> u64 {
-    u64::from(SCRATCH_RESERVE.get().unsigned_abs()) << 20
+    SCRATCH_RESERVE.bytes()
 }
 
 /// The byte budget of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
-    let mib = |setting: &GucSetting<i32>| u64::from(setting.get().unsigned_abs()) << 20;
-    let cap = mib(&MAX_BYTES);
-    let default = cap.min(mib(&DEFAULT_MAX_BYTES));
-    asked.map_or(Ok(default), |asked| under_cap("max_bytes", asked, cap, c"pg_io_probe.max_bytes"))
+    let cap = MAX_BYTES.bytes();
+    match asked {
+        None => Ok(cap.min(DEFAULT_MAX_BYTES.bytes())),
+        Some(asked) if asked > cap => Err(MAX_BYTES.exceeded("max_bytes", asked, cap)),
+        Some(asked) => Ok(asked),
+    }
 }
 
 /// The depth of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
-    let cap = MAX_DEPTH.get().unsigned_abs();
-    asked.map_or(Ok(cap.min(default)), |asked| under_cap("depth", asked, cap, c"pg_io_probe.max_depth"))
+    asked.map_or(Ok(MAX_DEPTH.get().min(default)), |asked| MAX_DEPTH.allows("depth", asked))
 }
 
 /// A concurrency, which the same cap bounds.
 pub(crate) fn concurrency(asked: u32) -> Result<u32> {
-    under_cap("concurrency", asked, MAX_DEPTH.get().unsigned_abs(), c"pg_io_probe.max_depth")
+    MAX_DEPTH.allows("concurrency", asked)
 }
 
 /// Requests a second, if limited.
 pub(crate) fn iops(asked: Option<u32>) -> Result<Option<u32>> {
-    rate("max_iops", asked, &MAX_IOPS, c"pg_io_probe.max_iops")
+    MAX_IOPS.bounds("max_iops", asked)
 }
 
 /// MiB a second, if limited.
 pub(crate) fn mib_s(asked: Option<u32>) -> Result<Option<u32>> {
-    rate("max_mib_s", asked, &MAX_MIB_PER_S, c"pg_io_probe.max_mib_s")
+    MAX_MIB_PER_S.bounds("max_mib_s", asked)
 }
 
 /// The share of its time that a probe may have requests in flight, if limited: as asked for in percent, or
 /// what the cap says.
 pub(crate) fn util(asked_pct: Option<f64>) -> Result<Option<f64>> {
-    let cap = MAX_UTIL_PCT.get().into();
-    let percent = tighter("max_util_pct", asked_pct, cap, c"pg_io_probe.max_util_pct")?;
+    let percent = MAX_UTIL_PCT.bounds("max_util_pct", asked_pct)?;
     Ok(percent.filter(|&percent| percent < 100.0).map(|percent| percent / 100.0))
 }
 
@@ -295,7 +284,7 @@ pub(crate) fn latency_bound(asked_ms: Option<f64>) -> Result<LatencyBound> {
     let cap_ms = Some(f64::from(MAX_P99.get())).filter(|&cap| cap > 0.0);
     match (asked_ms, cap_ms) {
         (Some(asked), Some(cap)) if asked > cap => {
-            Err(over_cap("max_p99", &format!("{asked} ms"), c"pg_io_probe.max_p99", &format!("{cap} ms")))
+            Err(MAX_P99.exceeded("max_p99", format!("{asked} ms"), format!("{cap} ms")))
         }
         (asked, cap) => {
             let within = |ms: f64| LatencyBound::within(Duration::from_secs_f64(ms / 1e3));
@@ -317,31 +306,4 @@ pub(crate) fn engine() -> Option<Kind> {
         EngineSetting::io_uring => Some(Kind::IoUring),
         EngineSetting::threads => Some(Kind::Threads),
     }
-}
-
-fn rate(what: &str, asked: Option<u32>, setting: &GucSetting<i32>, name: &CStr) -> Result<Option<u32>> {
-    tighter(what, asked, setting.get().unsigned_abs(), name)
-}
-
-/// What was asked for, or else the cap; a cap of zero is none.
-fn tighter<T>(what: &str, asked: Option<T>, cap: T, name: &CStr) -> Result<Option<T>>
-where
-    T: Default + PartialOrd + Copy + Display,
-{
-    if cap <= T::default() {
-        return Ok(asked);
-    }
-    asked.map_or(Ok(cap), |asked| under_cap(what, asked, cap, name)).map(Some)
-}
-
-/// What was asked for; an error if it is over the cap.
-fn under_cap<T: PartialOrd + Display>(what: &str, asked: T, cap: T, name: &CStr) -> Result<T> {
-    if asked > cap { Err(over_cap(what, &asked.to_string(), name, &cap.to_string())) } else { Ok(asked) }
-}
-
-fn over_cap(what: &str, value: &str, setting: &CStr, cap: &str) -> Error {
-    let setting = setting.to_string_lossy();
-    Error::invalid(format!("{what} of {value} is over the cap"))
-        .detail(format!("{setting} is {cap}."))
-        .hint(format!("A superuser, or a role with GRANT SET ON PARAMETER {setting}, can raise it."))
 }

@@ -34,7 +34,7 @@ WAYS = {
     "the server's": ("io_probe_seqscan_full('locked')", "55P03"),
     "in a subtransaction": ("io_probe_explain_full('SELECT fails()', true)", "ZX123"),
     "in a subtransaction, while planned": ("io_probe_explain_full('SELECT 1/0')", "22012"),
-    "in the executor's hook": ("io_probe_explain_full('DELETE FROM probed', true)", "25006"),
+    "in the executor's hook": ("io_probe_iostat_query_full('DELETE FROM probed')", "25006"),
     "in the parser": ("io_probe_explain_full('ä SELEC')", "42601"),
     "while a thread runs": ("io_probe_iostat_query_full('SELECT fails()', '1 s')", "ZX123"),
     "ours, in a subtransaction": ("io_probe_measure('seqscan', 'probed', '{\"paths\": [\"ä\"]}')", "22023"),

@@ -12,7 +12,6 @@ mod pread;
 mod threads;
 mod uring;
 
-use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,9 +34,6 @@ pub struct Completion {
 
 /// Reads with several requests in flight, one a slot at most.
 pub trait Engine {
-    /// The kind of this engine.
-    fn kind(&self) -> Kind;
-
     /// Starts reading `len` bytes at `offset` into the buffer of `slot`.
     ///
     /// # Panics
@@ -89,14 +85,10 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// An engine, and why it is not the one that would be best.
 pub struct Opened {
+    /// Its kind.
+    pub kind: Kind,
     /// The engine.
     pub engine: Box<dyn Engine>,
     /// One short sentence when io_uring was refused.
@@ -106,19 +98,23 @@ pub struct Opened {
 /// Opens an engine of `depth` slots of `request` bytes each: `kind`, or the best that this kernel
 /// allows: pread at depth 1, else io_uring, else threads.
 pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> {
-    let opened = |engine: Box<dyn Engine>, note| Ok(Opened { engine, note });
+    let of_kind = |kind: Kind| -> Result<Opened> {
+        let engine: Box<dyn Engine> = match kind {
+            Kind::Pread => Box::new(Pread::new(request)?),
+            Kind::IoUring => Box::new(Uring::new(depth, request)?),
+            Kind::Threads => Box::new(Threads::new(depth, request)?),
+        };
+        Ok(Opened { kind, engine, note: None })
+    };
     match kind {
-        Some(Kind::Pread) => opened(Box::new(Pread::new(request)?), None),
-        Some(Kind::Threads) => opened(Box::new(Threads::new(depth, request)?), None),
-        Some(Kind::IoUring) => opened(Box::new(Uring::new(depth, request)?), None),
-        None if depth == 1 => opened(Box::new(Pread::new(request)?), None),
-        None => match Uring::new(depth, request) {
-            Ok(engine) => opened(Box::new(engine), None),
-            Err(Error::Unsupported { why, .. }) => opened(
-                Box::new(Threads::new(depth, request)?),
-                Some(format!("io_uring is not available: {why}")),
-            ),
-            Err(e) => Err(e),
+        Some(kind) => of_kind(kind),
+        None if depth == 1 => of_kind(Kind::Pread),
+        None => match of_kind(Kind::IoUring) {
+            Err(Error::Unsupported { why, .. }) => {
+                let note = Some(format!("io_uring is not available: {why}"));
+                Ok(Opened { note, ..of_kind(Kind::Threads)? })
+            }
+            opened => opened,
         },
     }
 }
@@ -133,7 +129,7 @@ pub fn expect_full(completion: Completion, path: &Path, offset: u64, wanted: usi
     match completion.result {
         Ok(got) if got == wanted => Ok(()),
         Ok(got) => Err(Error::ShortRead { path: path.to_owned(), offset, wanted, got }),
-        Err(errno) => Err(Error::io_at("read", path, offset, std::io::Error::from_raw_os_error(errno))),
+        Err(errno) => Err(Error::io_at("read file", path, offset, std::io::Error::from_raw_os_error(errno))),
     }
 }
 
@@ -151,15 +147,14 @@ mod tests {
         (named, file)
     }
 
-    fn engines(depth: usize) -> Vec<Box<dyn Engine>> {
-        let mut engines: Vec<Box<dyn Engine>> =
-            vec![Box::new(Threads::new(depth, REQUEST).expect("threads"))];
-        match Uring::new(depth, REQUEST) {
-            Ok(engine) => engines.push(Box::new(engine)),
+    fn engines(depth: usize) -> Vec<Opened> {
+        let mut engines = vec![open(Some(Kind::Threads), depth, REQUEST).expect("threads")];
+        match open(Some(Kind::IoUring), depth, REQUEST) {
+            Ok(opened) => engines.push(opened),
             Err(e) => eprintln!("not tested here: {e}"),
         }
         if depth == 1 {
-            engines.push(Box::new(Pread::new(REQUEST).expect("pread")));
+            engines.push(open(Some(Kind::Pread), depth, REQUEST).expect("pread"));
         }
         engines
     }
@@ -168,7 +163,7 @@ mod tests {
     fn every_request_completes_once() {
         let (_named, file) = file(64);
         for depth in [1, 4, 32] {
-            for mut engine in engines(depth) {
+            for Opened { kind, mut engine, .. } in engines(depth) {
                 let mut completed = 0;
                 let mut next = 0;
                 for slot in 0..depth {
@@ -177,7 +172,7 @@ mod tests {
                 }
                 while completed < next {
                     let done = engine.wait(&mut || ()).expect("a completion");
-                    assert_eq!(done.result, Ok(REQUEST), "{}", engine.kind());
+                    assert_eq!(done.result, Ok(REQUEST), "{kind:?}");
                     completed += 1;
                     if next < 64 {
                         engine.submit(done.slot, &file, (next * REQUEST) as u64, REQUEST);
@@ -192,31 +187,31 @@ mod tests {
     #[test]
     fn short_reads_and_errors_surface() {
         let (named, file) = file(1);
-        for mut engine in engines(1) {
+        for Opened { kind, mut engine, .. } in engines(1) {
             engine.submit(0, &file, 4096, REQUEST);
             let done = engine.wait(&mut || ()).expect("a completion");
-            assert_eq!(done.result, Ok(4096), "{}", engine.kind());
+            assert_eq!(done.result, Ok(4096), "{kind:?}");
             let error = expect_full(done, named.path(), 4096, REQUEST).expect_err("short");
             assert!(error.to_string().contains("at offset 4096: read only 4096 of 8192 bytes"), "{error}");
 
             let directory = Arc::new(File::open("/").expect("opened"));
             engine.submit(0, &directory, 0, REQUEST);
             let done = engine.wait(&mut || ()).expect("a completion");
-            assert_eq!(done.result, Err(libc::EISDIR), "{}", engine.kind());
+            assert_eq!(done.result, Err(libc::EISDIR), "{kind:?}");
         }
     }
 
     #[test]
     fn engines_can_be_dropped_and_shut_down_in_flight() {
         let (_named, file) = file(32);
-        for mut engine in engines(16) {
+        for Opened { mut engine, .. } in engines(16) {
             for slot in 0..16 {
                 engine.submit(slot, &file, (slot * REQUEST) as u64, REQUEST);
             }
             drop(engine);
         }
         let mut abandoned = engines(16);
-        for engine in &mut abandoned {
+        for Opened { engine, .. } in &mut abandoned {
             for slot in 0..16 {
                 engine.submit(slot, &file, (slot * REQUEST) as u64, REQUEST);
             }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call on a file failed.
-    #[error("could not {action} file \"{}\"{}: {source}", path.display(), at(*offset))]
+    #[error("could not {action} \"{}\"{}: {source}", path.display(), at(*offset))]
     Io {
-        /// The verb of the call, such as `read` or `open`.
+        /// What was tried, such as `read file`.
         action: &'static str,
-        /// The file.
+        /// The file, or the directory of one without a name.
         path: PathBuf,
         /// Byte offset in the file, where the call had one.
         offset: Option<u64>,
@@ -46,37 +46,6 @@ pub enum Error {
         what: &'static str,
         /// What the kernel said, one clause.
         why: String,
-    },
-    /// A system call on a scratch file failed.
-    #[error(
-        "could not {action} scratch file in directory \"{}\"{}: {source}",
-        directory.display(), at(*offset)
-    )]
-    Scratch {
-        /// The verb of the call, such as `write`.
-        action: &'static str,
-        /// Where the file is: it has no name.
-        directory: PathBuf,
-        /// Byte offset in the file, where the call had one.
-        offset: Option<u64>,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// Fewer bytes were written than were given, and the kernel did not say why.
-    #[error(
-        "could not write scratch file in directory \"{}\" at offset {offset}: wrote only {got} of {wanted} \
-         bytes",
-        directory.display()
-    )]
-    ShortWrite {
-        /// Where the file is.
-        directory: PathBuf,
-        /// Byte offset of the request.
-        offset: u64,
-        /// Bytes given.
-        wanted: usize,
-        /// Bytes written.
-        got: usize,
     },
     /// The file system is too full for a scratch file.
     #[error("not enough room in directory \"{}\" for a scratch file of {wanted} bytes", directory.display())]
@@ -123,9 +92,7 @@ impl Error {
     /// The errno behind this error, where there is one.
     pub fn errno(&self) -> Option<i32> {
         match self {
-            Error::Io { source, .. } | Error::Scratch { source, .. } | Error::System { source, .. } => {
-                source.raw_os_error()
-            }
+            Error::Io { source, .. } | Error::System { source, .. } => source.raw_os_error(),
             _ => None,
         }
     }

@@ -10,5 +10,6 @@ mod slices;
 pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_turns, trend};
 pub use latency::{Latencies, Moments};
 pub use median::{MIN_FOR_MEDIAN, error_of_median, median, of_median};
+pub(crate) use precision::Looks;
 pub use precision::Precision;
 pub use slices::{Slice, Slices};

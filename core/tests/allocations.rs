@@ -45,13 +45,13 @@ fn a_random_run_allocates_nothing_once_it_runs() {
     let source = RelationFiles::new(directory.path().join("1"), 8192, 1 << 17, BLOCKS);
     let limits = Limits { duration: Duration::from_secs(60), ..Limits::none() };
     let mut engines = vec![
-        (1, engine::open(None, 1, 8192).expect("pread").engine),
-        (8, engine::open(Some(Kind::Threads), 8, 8192).expect("threads").engine),
+        (1, engine::open(None, 1, 8192).expect("pread")),
+        (8, engine::open(Some(Kind::Threads), 8, 8192).expect("threads")),
     ];
-    engines.extend(engine::open(Some(Kind::IoUring), 8, 8192).ok().map(|opened| (8, opened.engine)));
-    for (depth, mut engine) in engines {
+    engines.extend(engine::open(Some(Kind::IoUring), 8, 8192).ok().map(|opened| (8, opened)));
+    for (depth, mut opened) in engines {
         let mut plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::for_depth(depth));
-        let mut queued = Queued::new(engine.as_mut(), depth);
+        let mut queued = Queued::new(opened.engine.as_mut(), depth);
         // It tells how far it got after the first request, and then twice in a millisecond.
         let (mut first, mut last) = (None, 0);
         let mut progress = |_| {
@@ -68,6 +68,6 @@ fn a_random_run_allocates_nothing_once_it_runs() {
         .expect("a run");
         assert_eq!(run.fetches, BLOCKS);
         assert!(first.is_some());
-        assert_eq!(first, Some(last), "allocations at depth {depth} with {}", engine.kind());
+        assert_eq!(first, Some(last), "allocations at depth {depth} with {:?}", opened.kind);
     }
 }

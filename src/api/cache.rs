@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
+use crate::call::named::NamedEnum;
 use crate::call::probe::Probe;
 use crate::error::Result;
 use crate::pg::backend::interrupts::{self, Interrupts};
@@ -36,7 +37,7 @@ fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
 
 /// The forks that exist.
 fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
-    Fork::ALL.into_iter().filter_map(|fork| Some((fork, relation.source(fork)?)))
+    Fork::ALL.iter().filter_map(|&fork| Some((fork, relation.source(fork)?)))
 }
 
 /// A row of `io_probe_cache_row`.
@@ -130,7 +131,7 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
                     .to_owned(),
             );
         }
-        if fork == Fork::MAIN {
+        if fork == Fork::Main {
             notes.extend([relation.toast_note(), relation.indexes_note()].into_iter().flatten());
         }
         rows.push(json!({

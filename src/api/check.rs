@@ -7,9 +7,8 @@ use io_probe_core::machine::account;
 use io_probe_core::machine::cgroup::Cgroup;
 use io_probe_core::machine::device::{self, Roots};
 use io_probe_core::machine::pressure::Pressure;
-use io_probe_core::measure::random::FetchRecord;
 use io_probe_core::measure::sync;
-use io_probe_core::run::clock::{self, Monotonic};
+use io_probe_core::run::clock;
 use pgrx::prelude::*;
 use serde::Serialize;
 
@@ -185,18 +184,9 @@ fn scratch_files() -> Vec<CheckRow> {
 }
 
 fn clocks() -> Vec<CheckRow> {
-    let (with_clock, without) = FetchRecord::cost_ns(&Monotonic);
     vec![
         CheckRow::ok("clock resolution", format!("{} ns", clock::resolution_ns())),
         CheckRow::ok("clock cost", format!("{} ns a reading", figure(clock::cost_ns()))),
-        CheckRow::ok(
-            "recorder cost",
-            format!(
-                "{} ns a fetch, {} ns without its reading of the clock",
-                figure(with_clock),
-                figure(without)
-            ),
-        ),
     ]
 }
 

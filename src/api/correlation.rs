@@ -1,15 +1,13 @@
 //! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`:
 //! telling the planner which correlation to assume for an index.
 
-use io_probe_core::advise::page_costs::model::{Caches, Index, PlannedScan, Table, Times};
+use io_probe_core::advise::page_costs::model::Table;
 use io_probe_core::advise::page_costs::visits::{IndexVisits, RangeVisits, index_visits};
 use io_probe_core::stats::Interval;
 use pgrx::prelude::*;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::page_cost;
-use super::row::{Caveats, Doubt};
+use super::row::{Caveats, Doubt, Row};
 use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::probe::Probe;
@@ -29,8 +27,7 @@ fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
         relation.check_is_table()?;
         // It tells what ANALYZE has found.
         let kept = if relation.shows_statistics() { corrections::kept(rel) } else { Some(Vec::new()) };
-        let times = ScanTimes::known(&relation);
-        let row = |index: &AnyIndex| row(&relation, index, kept.as_deref(), times.as_ref());
+        let row = |index: &AnyIndex| row(&relation, index, kept.as_deref());
         Ok(indexes::all_of(rel).iter().map(row).collect())
     })
 }
@@ -58,76 +55,33 @@ const RANGES_PCT: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 /// Place in [`RANGES_PCT`] of the range that has columns of its own.
 const SHOWN: usize = 2;
 
-/// `io_probe_correlation_full_row`.
-#[derive(Serialize)]
-struct CorrelationRow {
-    index: u32,
-    correlation: Option<f64>,
-    kept: Option<f64>,
-    method: String,
-    relid: u32,
-    #[serde(flatten)]
-    figures: Option<Value>,
-    #[serde(flatten)]
-    caveats: Caveats,
-}
-
-fn row(
-    relation: &Relation,
-    index: &AnyIndex,
-    kept: Option<&[Kept]>,
-    times: Option<&ScanTimes>,
-) -> CorrelationRow {
-    let mut caveats = Caveats::default();
+fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Row {
+    let mut row = Row::default();
     if kept.is_none() {
-        caveats.note("io_probe_corrections or an index is locked: what is kept is not known");
+        row.caveats.note("io_probe_corrections or an index is locked: what is kept is not known");
     }
     let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
     if let Some(why) = kept.and_then(|kept| kept.stale) {
-        caveats.doubt_since(
+        row.caveats.doubt_since(
             Doubt::Stale,
             format!("the correlation that is kept does not count any more: {why}"),
         );
     }
-    let figures = samples(relation, index, &mut caveats)
-        .and_then(|samples| figures(relation, index, &samples, times, &mut caveats));
-    CorrelationRow {
-        index: index.index,
-        correlation: index.correlation.map(figure),
-        kept: kept.map(|kept| kept.correlation),
-        method: index.method.clone(),
-        relid: relation.oid().to_u32(),
-        figures,
-        caveats,
-    }
+    row.set(json!({
+        "index": index.index,
+        "correlation": index.correlation.map(figure),
+        "kept": kept.map(|kept| kept.correlation),
+        "method": index.method,
+        "relid": relation.oid().to_u32(),
+    }));
+    let figures = samples(relation, index, &mut row.caveats)
+        .and_then(|samples| figures(relation, index, &samples, &mut row.caveats));
+    figures.into_iter().for_each(|figures| row.set(figures));
+    row
 }
 
 /// Why an index has no figures: its rows lie in several ways at once, or in groups.
 const MISFIT: &str = "the samples visit other blocks than predicted, so no correlation describes this index";
-
-/// What scans take, by the times that this session has measured in the table's tablespace.
-struct ScanTimes {
-    times: Times,
-    concurrency: u32,
-}
-
-impl ScanTimes {
-    fn known(relation: &Relation) -> Option<Self> {
-        let place = relation.file_tablespace();
-        let measured = page_cost::recall(place)?;
-        let measured = measured.as_ref().clone().with_whole_lines();
-        let times = Times::of(&measured, server::shared_buffers()).ok()?;
-        let times = times.by_workers(server::reads_by_workers());
-        let concurrency = place.io_concurrency();
-        times.covers(concurrency).then_some(Self { times, concurrency })
-    }
-
-    /// Time in ms of a scan of `rows` rows by an index: cold, and warm.
-    fn of(&self, scan: PlannedScan, table: &Table, index: &Index, rows: f64) -> Value {
-        let time = |caches| self.times.of_scan(scan, table, index, rows, self.concurrency, caches);
-        json!([Caches::Cold, Caches::Warm].map(|caches| figure(time(caches) / 1e3)))
-    }
-}
 
 /// Samples of an index; if there are none, notes why.
 fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Option<Vec<Vec<u64>>> {
@@ -153,14 +107,13 @@ fn figures(
     relation: &Relation,
     index: &AnyIndex,
     samples: &[Vec<u64>],
-    times: Option<&ScanTimes>,
     caveats: &mut Caveats,
 ) -> Option<Value> {
     let mut short = |why| {
         caveats.doubt_since(Doubt::Short, why);
         None
     };
-    let pages = relation.source(Fork::MAIN).map_or(0, |source| source.blocks()) as f64;
+    let pages = relation.source(Fork::Main).map_or(0, |source| source.blocks()) as f64;
     if pages < indexes::LEAST_PAGES {
         return short("the table has fewer than 256 blocks, which are near to one another anyhow");
     }
@@ -178,19 +131,15 @@ fn figures(
         caveats.void(MISFIT);
         return None;
     }
-    let IndexVisits { locality, scattered, stretch, ranges, .. } = visits;
-    // The index is taken to have grown with the table.
-    let scanned = Index { pages: index.pages * pages / index.table_pages, locality };
+    let IndexVisits { scattered, stretch, ranges, .. } = visits;
     let blocks = |count: f64| count.round() as u64;
     let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
     let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
     let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
-        let ms = |scan| times.map_or(Value::Null, |times| times.of(scan, &table, &scanned, rows));
         let figures = json!({
             "ordered_blks": ordered(rows),
             "blks": blocks(range.pages.value), "ci_blks": interval(&range.pages),
             "random_blks": blocks(range.at_random.value), "random_ci_blks": interval(&range.at_random),
-            "index_ms": ms(PlannedScan::Index), "bitmap_ms": ms(PlannedScan::Bitmap),
         });
         (percent.to_string(), figures)
     };

@@ -8,10 +8,9 @@ use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
-use serde::Serialize;
+use serde_json::json;
 
-use super::random::LatencyFigures;
-use super::row::{Caveats, DIRECT_PCT, Doubt, Identity, IntervalFigures, NOT_DIRECT, TIERS_UNKNOWN};
+use super::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Row, TIERS_UNKNOWN, ms};
 use crate::call::arguments::{self, Path, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::Options;
@@ -43,11 +42,11 @@ fn io_probe_depth(
         let limits = options.limits(duration, depths.len())?;
 
         let (call, relation) =
-            Begin { waits: options.flag("wait")?, ..Begin::of(Probe::Depth) }.on_relation(rel, Fork::MAIN)?;
-        let identity = Identity::of(&relation);
+            Begin { waits: options.flag("wait")?, ..Begin::of(Probe::Depth) }.on_relation(rel, Fork::Main)?;
+        let blank = Row::of(&relation).with(json!({"blks": 0, "seed": seed as i64}));
         let found =
             call.attempt_path(|| measure(&call, &relation, &depths, seed, limits), |curve| curve.stop)?;
-        Ok(rows(found, &depths, seed, &relation, &identity))
+        Ok(rows(found, &depths, &relation, &blank))
     })
 }
 
@@ -87,9 +86,9 @@ fn measure(
     let source = &relation.source;
     let block_size = relation.block_size();
     call.progress.path(Path::Direct.name(), source.blocks());
-    let single = ProbedRelation::engine(1, block_size)?.engine;
+    let single = ProbedRelation::engine(1, block_size)?;
     let queue = ProbedRelation::engine(depths.iter().copied().max().unwrap_or(1), block_size)?;
-    let mut engines = Engines { single, queue: queue.engine };
+    let mut engines = Engines { single: single.engine, queue: queue.engine };
     let mut plan = Plan::new(source, Permutation::new(source.blocks(), seed), 0, Look::Never);
     if let Some(stop) = plan.inspect_segments(&mut || call.should_stop(&relation.interrupts))? {
         return Err(Failure::NotBegun(stop));
@@ -104,8 +103,9 @@ fn measure(
     let fetches: u64 = steps.iter().filter_map(|step| step.run.as_ref()).map(RandomRun::with_data).sum();
     let fetched = cost.fetched_bytes().map(|bytes| bytes.div_ceil(block_size));
     let shares = fetched.and_then(|fetched| Tiers::of_direct(fetches, fetched).percent());
+    let kinds = depths.iter().map(|depth| if *depth == 1 { single.kind } else { queue.kind });
     Ok(DepthCurve {
-        engines: depths.iter().map(|depth| engines.at(*depth).kind().name()).collect(),
+        engines: kinds.map(|kind| kind.name()).collect(),
         steps,
         stop,
         note: queue.note,
@@ -133,99 +133,65 @@ impl DepthCurve {
     }
 }
 
-/// A row for each depth.
-fn rows(
-    found: Attempt<DepthCurve>,
-    depths: &[u32],
-    seed: u64,
-    relation: &ProbedRelation,
-    identity: &Identity,
-) -> Vec<DepthRow> {
-    let blank = DepthRow { seed: seed as i64, identity: identity.clone(), ..DepthRow::default() };
+/// A row for each depth, which begins as a blank one.
+fn rows(found: Attempt<DepthCurve>, depths: &[u32], relation: &ProbedRelation, blank: &Row) -> Vec<Row> {
     let mut caveats = Caveats::default();
     let Some(curve) = caveats.accept(found) else {
-        let row = |depth: &u32| DepthRow { depth: *depth, caveats: caveats.clone(), ..blank.clone() };
+        let row = |depth: &u32| blank.clone().with(json!({"depth": depth})).under(caveats.clone());
         return depths.iter().map(row).collect();
     };
     let knee = curve.knee();
-    let step = |(number, step): (usize, &Step)| {
-        let mut row = DepthRow {
-            depth: step.depth as u32,
-            engine: Some(curve.engines[number]),
-            device_pct: curve.from_device.map(figure),
-            best: knee.map(|knee| knee == step.depth),
-            ..blank.clone()
-        };
+    let row = |(step, engine): (&Step, &&str)| {
+        let mut row = blank.clone().with(json!({
+            "depth": step.depth,
+            "engine": engine,
+            "device_pct": curve.from_device.map(figure),
+            "best": knee.map(|knee| knee == step.depth),
+        }));
         if let Some(run) = &step.run {
-            row.set_figures(run, curve.is_void(), relation.block_size());
+            set_figures(&mut row, run, curve.is_void(), relation.block_size());
         }
-        row.add_notes(&curve, step, relation);
+        add_notes(&mut row.caveats, &curve, step, relation);
         row
     };
-    curve.steps.iter().enumerate().map(step).collect()
+    curve.steps.iter().zip(&curve.engines).map(row).collect()
 }
 
-/// `io_probe_depth_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Clone, Default, Serialize)]
-struct DepthRow {
-    depth: u32,
-    iops: Option<f64>,
-    mib_s: Option<f64>,
-    #[serde(flatten)]
-    latency: LatencyFigures,
-    best: Option<bool>,
-    engine: Option<&'static str>,
-    #[serde(flatten)]
-    caveats: Caveats,
-    blks: u64,
-    elapsed_ms: Option<f64>,
-    #[serde(flatten)]
-    interval: IntervalFigures,
-    device_pct: Option<f64>,
-    hole_blks: Option<u64>,
-    seed: i64,
-    #[serde(flatten)]
-    identity: Identity,
+fn set_figures(row: &mut Row, run: &RandomRun, void: bool, block_size: u64) {
+    row.set(json!({"blks": run.fetches, "elapsed_ms": ms(run.elapsed_ns), "hole_blks": run.holes}));
+    if void {
+        row.caveats.void(NOT_DIRECT);
+        return;
+    }
+    row.set(json!({
+        "iops": run.iops().map(figure),
+        "mib_s": run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20))),
+    }));
+    row.set_latencies(&run.latencies);
+    row.set_interval_of_rate(run.interval);
+    row.caveats.note_rate(run, "rounds");
+    row.caveats.note_holes(run.holes);
 }
 
-impl DepthRow {
-    fn set_figures(&mut self, run: &RandomRun, void: bool, block_size: u64) {
-        self.blks = run.fetches;
-        self.elapsed_ms = Some(figure(run.elapsed_ns as f64 / 1e6));
-        self.hole_blks = Some(run.holes);
-        if void {
-            self.caveats.void(NOT_DIRECT);
-            return;
-        }
-        self.iops = run.iops().map(figure);
-        self.mib_s = run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20)));
-        self.latency = LatencyFigures::of(&run.latencies);
-        self.interval = IntervalFigures::of_rate(run.interval);
-        self.caveats.judge_interval(&self.interval);
-        self.caveats.note_rate(run, "rounds");
-        self.caveats.note_holes(run.holes);
+/// Notes what else there is to know of a step.
+fn add_notes(caveats: &mut Caveats, curve: &DepthCurve, step: &Step, relation: &ProbedRelation) {
+    let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
+    if let Some(stop) = curve.stop.or(full) {
+        caveats.stopped(stop);
     }
-
-    /// Notes what else there is to know of a step.
-    fn add_notes(&mut self, curve: &DepthCurve, step: &Step, relation: &ProbedRelation) {
-        let full = step.run.as_ref().and_then(|run| run.stop).filter(|stop| *stop == Stop::Bytes);
-        if let Some(stop) = curve.stop.or(full) {
-            self.caveats.stopped(stop);
-        }
-        self.caveats.notes.extend(curve.note.iter().filter(|_| self.depth > 1).cloned());
-        let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
-        if fetches > 0 && curve.from_device.is_none() {
-            self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
-        }
-        if curve.disturbed {
-            self.caveats.doubt_since(
-                Doubt::Others,
-                "others moved over a tenth of the bytes that the devices moved meanwhile",
-            );
-        }
-        let all: u64 = curve.runs().map(|run| run.fetches).sum();
-        self.caveats.read_up_to(all.div_ceil(relation.source.blocks().max(1)));
-        self.caveats.note_relation(relation);
-        self.caveats.note_written_back(curve.written_back);
+    caveats.notes.extend(curve.note.iter().filter(|_| step.depth > 1).cloned());
+    let fetches: u64 = curve.runs().map(RandomRun::with_data).sum();
+    if fetches > 0 && curve.from_device.is_none() {
+        caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
     }
+    if curve.disturbed {
+        caveats.doubt_since(
+            Doubt::Others,
+            "others moved over a tenth of the bytes that the devices moved meanwhile",
+        );
+    }
+    let all: u64 = curve.runs().map(|run| run.fetches).sum();
+    caveats.read_up_to(all.div_ceil(relation.source.blocks().max(1)));
+    caveats.note_relation(relation);
+    caveats.note_written_back(curve.written_back);
 }

@@ -7,7 +7,6 @@ use pgrx::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::row::Status;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, Object};
@@ -26,7 +25,7 @@ struct Fact {
     /// What all rows of an object have.
     #[serde(flatten)]
     shared: Value,
-    status: Status,
+    status: &'static str,
 }
 
 /// The rows of one object: one per leaf, or one without a device.
@@ -49,9 +48,9 @@ fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
         "notes": placement.notes,
     });
     if placement.leaves.is_empty() {
-        return vec![Fact { leaf: None, shared, status: Status::Unsupported }];
+        return vec![Fact { leaf: None, shared, status: "unsupported" }];
     }
-    let of_leaf = |leaf| Fact { leaf: Some(leaf), shared: shared.clone(), status: Status::Ok };
+    let of_leaf = |leaf| Fact { leaf: Some(leaf), shared: shared.clone(), status: "ok" };
     placement.leaves.into_iter().map(of_leaf).collect()
 }
 

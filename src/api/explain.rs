@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use io_probe_core::advise::page_costs::predict::{PagePlace, Prediction, predict};
-use io_probe_core::measure::page_times::{MeasuredTime, PageTimes, TimeRow};
+use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_core::plan::{self, Node};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -53,8 +53,10 @@ fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText
 /// the session measured there last.
 fn given_times(options: Option<JsonbText>) -> Result<Option<Rc<PageTimes>>> {
     let options = Options::parse(options, &["page_cost"])?;
-    let Some(rows) = options.rows::<TimeRow>("page_cost", "io_probe_page_cost")? else { return Ok(None) };
-    if let Some(index) = rows.iter().position(|row| !plausible(row)) {
+    let Some(rows) = options.rows::<MeasuredTime>("page_cost", "io_probe_page_cost")? else {
+        return Ok(None);
+    };
+    if let Some(index) = rows.iter().position(|time| !plausible(time)) {
         let message = format!("row {} of option \"page_cost\" is out of range", index + 1);
         return Err(Error::invalid(message)
             .detail("A density is over 0 and at most 1, and no time is negative.")
@@ -64,19 +66,19 @@ fn given_times(options: Option<JsonbText>) -> Result<Option<Rc<PageTimes>>> {
         return Err(Error::too_large("option \"page_cost\" has too many rows")
             .detail(format!("It has {} rows, of at most {MAX_TIMES}.", rows.len())));
     }
-    Ok(Some(Rc::new(PageTimes::of(rows.iter().map(MeasuredTime::from)))))
+    Ok(Some(Rc::new(PageTimes::of(rows))))
 }
 
-fn plausible(row: &TimeRow) -> bool {
-    let times = [row.block_us, row.ci_low, row.ci_high, row.err_pct, row.tuple_us];
+fn plausible(measured: &MeasuredTime) -> bool {
+    let times = [measured.time.map(|time| time.us), measured.tuple_us];
     times.into_iter().flatten().all(|us| us >= 0.0)
-        && row.density.is_none_or(|density| density > 0.0 && density <= 1.0)
+        && measured.density.is_none_or(|density| density > 0.0 && density <= 1.0)
 }
 
 /// What a bitmap scan's time depends on. The size is the present one, as the plan does not tell it.
 fn place(relation: pg_sys::Oid) -> PagePlace {
     let open = Relation::open_for_facts(relation, "io_probe_explain").ok();
-    let source = open.and_then(|relation| relation.source(Fork::MAIN));
+    let source = open.and_then(|relation| relation.source(Fork::Main));
     PagePlace {
         pages: source.map(|source| source.blocks()),
         concurrency: Tablespace::of_relation(relation).io_concurrency(),

@@ -5,11 +5,11 @@ mod times;
 
 use pgrx::datum;
 use pgrx::prelude::*;
+use serde_json::json;
 
 pub(super) use self::result::NoTime;
-use self::result::PageCostRow;
 pub(super) use self::times::{MeasuredRelation, PageLimits, Wanted, limits, measure, recall};
-use super::row::Identity;
+use super::row::Row;
 use crate::call::Begin;
 use crate::call::arguments;
 use crate::call::options::{MEASURING, Options};
@@ -50,11 +50,10 @@ fn io_probe_page_cost(
 
         let waits = options.flag("wait")?;
         let (call, relation) = Begin { evicts: wanted.evicts, waits, ..Begin::of(Probe::PageCost) }
-            .on_relation(rel, Fork::MAIN)?;
-        let identity = Identity::of(&relation);
+            .on_relation(rel, Fork::Main)?;
+        let blank = Row::of(&relation).with(json!({"seed": wanted.seed as i64}));
         let measured = measure(&call, &relation, &wanted)?;
-        let row = |result| PageCostRow::of(result, wanted.seed, &identity);
-        Ok(measured.results.into_iter().map(row).collect())
+        Ok(measured.results.into_iter().map(|result| result::row(result, &blank)).collect())
     })
 }
 

@@ -10,10 +10,10 @@ use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
-use serde::Serialize;
+use serde_json::json;
 
-use super::row::{Caveats, Identity, NOT_DIRECT, Status};
-use crate::call::arguments::{self, Path, figure};
+use super::row::{Caveats, Doubt, NOT_DIRECT, Row, us};
+use crate::call::arguments::{self, Path};
 use crate::call::named::{NamedEnum, named};
 use crate::call::options::Options;
 use crate::call::probe::Probe;
@@ -58,13 +58,13 @@ fn io_probe_ping(
 
         let (writes, waits) = (mode != Mode::Read, options.flag("wait")?);
         let (call, relation) =
-            Begin { writes, waits, ..Begin::of(Probe::Ping) }.on_relation(rel, Fork::MAIN)?;
+            Begin { writes, waits, ..Begin::of(Probe::Ping) }.on_relation(rel, Fork::Main)?;
         if writes {
             relation.relation.file_tablespace().check_may_write()?;
         }
-        let identity = Identity::of(&relation);
+        let blank = Row::of(&relation).with(json!({"path": path.name(), "seed": seed as i64}));
         let answers = call.attempt_path(|| ping.measure(&call, &relation), |pongs| pongs.stop)?;
-        Ok(ping.rows(answers, &relation, &identity))
+        Ok(ping.rows(answers, &relation, &blank))
     })
 }
 
@@ -143,7 +143,7 @@ impl Ping {
     }
 
     /// A row for each answer. The notes stand in the last one, which may be one without a request.
-    fn rows(&self, answers: Attempt<Pongs>, relation: &ProbedRelation, identity: &Identity) -> Vec<PingRow> {
+    fn rows(&self, answers: Attempt<Pongs>, relation: &ProbedRelation, blank: &Row) -> Vec<Row> {
         let mut caveats = Caveats::default();
         let pongs = match caveats.accept(answers) {
             Some(answers) => {
@@ -152,13 +152,13 @@ impl Ping {
             }
             None => Vec::new(),
         };
-        let mut rows: Vec<PingRow> = (1..)
-            .zip(&pongs)
-            .map(|(number, pong)| self.row(number, pong, caveats.status, identity))
-            .collect();
+        let row = |(number, pong): (u64, &Pong)| {
+            self.row(number, pong, caveats.has(Doubt::Void), blank.clone()).under(caveats.without_notes())
+        };
+        let mut rows: Vec<Row> = (1..).zip(&pongs).map(row).collect();
         match rows.last_mut() {
             Some(last) => last.caveats = caveats,
-            None => rows.push(PingRow { caveats, ..self.blank(identity) }),
+            None => rows.push(blank.clone().under(caveats)),
         }
         rows
     }
@@ -181,45 +181,20 @@ impl Ping {
         }
     }
 
-    fn row(&self, number: u64, pong: &Pong, status: Status, identity: &Identity) -> PingRow {
-        let void = status == Status::Void;
+    fn row(&self, number: u64, pong: &Pong, void: bool, blank: Row) -> Row {
         let served_by = match pong.found {
             _ if void => None,
             Some(Found::Cached) if self.path == Path::Os => Some("os"),
             Some(Found::Missing(_)) => Some("device"),
             _ => None,
         };
-        PingRow {
-            request: Some(number),
-            op: Some(if pong.found.is_some() { "read" } else { "write" }),
-            warmup: Some(pong.warmup),
-            lat_us: (!void).then(|| figure(pong.time_ns as f64 / 1e3)),
-            served_by,
-            caveats: Caveats::of_status(status),
-            blkno: pong.found.map(|_| pong.block),
-            ..self.blank(identity)
-        }
+        blank.with(json!({
+            "request": number,
+            "op": if pong.found.is_some() { "read" } else { "write" },
+            "warmup": pong.warmup,
+            "lat_us": (!void).then(|| us(pong.time_ns as f64)),
+            "served_by": served_by,
+            "blkno": pong.found.map(|_| pong.block),
+        }))
     }
-
-    fn blank(&self, identity: &Identity) -> PingRow {
-        let (path, seed) = (self.path.name(), self.seed as i64);
-        PingRow { path, seed, identity: identity.clone(), ..PingRow::default() }
-    }
-}
-
-/// `io_probe_ping_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Serialize)]
-struct PingRow {
-    request: Option<u64>,
-    op: Option<&'static str>,
-    warmup: Option<bool>,
-    lat_us: Option<f64>,
-    served_by: Option<&'static str>,
-    path: &'static str,
-    #[serde(flatten)]
-    caveats: Caveats,
-    blkno: Option<u64>,
-    seed: i64,
-    #[serde(flatten)]
-    identity: Identity,
 }

@@ -15,10 +15,8 @@ use io_probe_core::run::order::{Permutation, overlap};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use self::row::RandomRow;
-pub(super) use self::row::{LatencyFigures, us};
 use super::cache::cached_bytes;
-use super::row::{BACKEND, account_notes, device_source};
+use super::row::account_notes;
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
@@ -59,12 +57,12 @@ fn io_probe_random(
         let waits = options.flag("wait")?;
 
         let (call, relation) = Begin { evicts: arguments.cold, waits, ..Begin::of(Probe::Random) }
-            .on_relation(rel, Fork::MAIN)?;
+            .on_relation(rel, Fork::Main)?;
         let target = RandomTarget::new(&arguments, &call, &relation);
         let row = |(index, &path): (usize, &Path)| {
-            let row = RandomRow::new(&target, path);
+            let row = row::blank(&target, path);
             let found = call.attempt_path(|| target.measure(path, index), |found| found.run.stop)?;
-            Ok(row.of(&target, found))
+            Ok(row::filled(row, &target, found))
         };
         arguments.paths.iter().enumerate().map(row).collect()
     })
@@ -101,17 +99,18 @@ struct RandomTarget<'a> {
 /// What one path did.
 struct PathOutcome {
     path: Path,
-    began: pg_sys::TimestampTz,
+    /// When it began, as the server prints it.
+    began: String,
     run: random::RandomRun,
     cost: IoDelta,
+    /// The processes whose reads the cost counts.
+    account: Account,
     place: StartAt,
     /// Had an earlier path brought blocks into the OS cache that this one came to?
     warmed: bool,
     engine: String,
     /// Requests in flight, as far as that was allowed.
     depth: u32,
-    /// Whose account the device bytes come from.
-    device_source: &'static str,
     usage: Usage,
     /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if
     /// unknown.
@@ -163,26 +162,12 @@ impl<'a> RandomTarget<'a> {
     fn queued(&self, path: Path, look: Look, place: StartAt) -> Outcome<PathOutcome> {
         let depth = self.arguments.depth;
         let mut opened = ProbedRelation::engine(depth, self.relation.block_size())?;
-        let engine = opened.engine.kind().to_string();
+        let engine = opened.kind.name().to_owned();
         let notes = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
-        let (began, run, cost) = self.run(&mut plan, &mut reader, Account::Own)?;
-        Ok(PathOutcome {
-            path,
-            began,
-            run,
-            cost,
-            place,
-            warmed: false,
-            engine,
-            depth,
-            device_source: BACKEND,
-            usage: Usage::default(),
-            missing: None,
-            written_back: plan.written_back(),
-            notes,
-        })
+        let found = self.run(path, place, &mut plan, &mut reader, Account::Own)?;
+        Ok(PathOutcome { engine, depth, written_back: plan.written_back(), notes, ..found })
     }
 
     fn server(&self, place: StartAt) -> Outcome<PathOutcome> {
@@ -199,27 +184,15 @@ impl<'a> RandomTarget<'a> {
         }
         // A single read is the backend's own, whatever io_method says.
         let account = if depth == 1 { Account::Own } else { server::read_account() };
-        let resident = Resident::new(&self.relation.relation, Fork::MAIN);
+        let resident = Resident::new(&self.relation.relation, Fork::Main);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
         let mut reader = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
-        let (began, run, cost) = self.run(&mut plan, &mut reader, account)?;
-        notes.extend(account_notes(account, &cost));
-        Ok(PathOutcome {
-            path: Path::Server,
-            began,
-            run,
-            cost,
-            place,
-            warmed: false,
-            engine: server::fetch_method(depth),
-            depth,
-            device_source: device_source(account),
-            usage: reader.usage(),
-            missing: reader.missing().filter(|_| depth > 1),
-            written_back: 0,
-            notes,
-        })
+        let found = self.run(Path::Server, place, &mut plan, &mut reader, account)?;
+        notes.extend(account_notes(account, &found.cost));
+        let (engine, usage) = (server::fetch_method(depth), reader.usage());
+        let missing = reader.missing().filter(|_| depth > 1);
+        Ok(PathOutcome { engine, depth, usage, missing, notes, ..found })
     }
 
     fn plan<'p>(&'p self, place: StartAt, look: Look, without_data: Option<&'p WithoutData<'p>>) -> Plan<'p> {
@@ -229,21 +202,38 @@ impl<'a> RandomTarget<'a> {
         Plan::with_data(source, order, place.first, look, without_data)
     }
 
+    /// Fetches by the plan. What depends on the reader is left to the caller.
     fn run(
         &self,
+        path: Path,
+        place: StartAt,
         plan: &mut Plan<'_>,
         reader: &mut FetchReader<'_>,
         account: Account,
-    ) -> Outcome<(pg_sys::TimestampTz, random::RandomRun, IoDelta)> {
+    ) -> Outcome<PathOutcome> {
         let relation = self.relation;
         if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
             return Err(Failure::NotBegun(stop));
         }
         let mut report = |done| self.call.progress.done(done);
-        let began = server::moment();
+        let began = server::now();
         let (run, cost) = self.call.observed(relation, account, |budget| {
             random::run(plan, reader, &self.arguments.limits, budget, &mut report)
         })?;
-        Ok((began, run, cost))
+        Ok(PathOutcome {
+            path,
+            began,
+            run,
+            cost,
+            account,
+            place,
+            warmed: false,
+            engine: String::new(),
+            depth: 1,
+            usage: Usage::default(),
+            missing: None,
+            written_back: 0,
+            notes: Vec::new(),
+        })
     }
 }

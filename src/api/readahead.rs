@@ -6,10 +6,10 @@ use io_probe_core::measure::readahead::LARGEST_WINDOW;
 use io_probe_core::run::budget::Limits;
 use pgrx::datum;
 use pgrx::prelude::*;
-use serde::Serialize;
+use serde_json::json;
 
 pub(super) use self::curve::{WindowMode, WindowResult, is_disturbed, measure};
-use super::row::{Caveats, DeviceFigures, Identity, IntervalFigures};
+use super::row::{Row, ms, us};
 use crate::call::arguments::{self, figure};
 use crate::call::options::{MEASURING, Options};
 use crate::call::probe::Probe;
@@ -45,10 +45,10 @@ fn io_probe_readahead(
 
         let waits = options.flag("wait")?;
         let (call, relation) =
-            Begin { evicts: true, waits, ..Begin::of(Probe::Readahead) }.on_relation(rel, Fork::MAIN)?;
-        let identity = Identity::of(&relation);
+            Begin { evicts: true, waits, ..Begin::of(Probe::Readahead) }.on_relation(rel, Fork::Main)?;
+        let blank = Row::of(&relation);
         let windows = measure(&call, &relation, &windows, limits)?;
-        Ok(windows.into_iter().map(|window| ReadaheadRow::of(window, &relation, &identity)).collect())
+        Ok(windows.iter().map(|window| row(window, &relation, &blank)).collect())
     })
 }
 
@@ -70,67 +70,32 @@ fn pick(windows_kb: Option<Vec<Option<i32>>>) -> Result<Vec<u64>> {
     Ok(windows)
 }
 
-/// `io_probe_readahead_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Serialize)]
-struct ReadaheadRow {
-    window_kb: Option<u64>,
-    mode: &'static str,
-    mib_s: Option<f64>,
-    block_us: Option<f64>,
-    best: Option<bool>,
-    blockdev_setra: Option<String>,
-    udev_rule: Option<String>,
-    #[serde(flatten)]
-    caveats: Caveats,
-    #[serde(flatten)]
-    interval: IntervalFigures,
-    cache_us: Option<f64>,
-    turns: u64,
-    blks: u64,
-    elapsed_ms: Option<f64>,
-    device_bytes: Option<u64>,
-    device_pct: Option<f64>,
-    #[serde(flatten)]
-    device_figures: DeviceFigures,
-    engine: Option<String>,
-    #[serde(flatten)]
-    identity: Identity,
-}
-
-impl ReadaheadRow {
-    fn of(window: WindowResult, relation: &ProbedRelation, identity: &Identity) -> Self {
-        let device = relation.placement.read_ahead_device.as_deref();
-        let lines = window.kb().zip(device).map(|(kb, device)| lines(kb, device));
-        let (blockdev_setra, udev_rule) = lines.unzip();
-        let block_size = relation.block_size();
-        let interval = IntervalFigures::of_time(window.figures().and_then(|figures| figures.interval));
-        let mut caveats = window.caveats.clone();
-        caveats.judge_interval(&interval);
-        Self {
-            window_kb: window.kb(),
-            mode: window.mode.name(),
-            mib_s: window.mib_s(block_size).map(figure),
-            block_us: window.figures().map(|figures| figure(figures.ns_per_block / 1e3)),
-            best: window.best,
-            blockdev_setra,
-            udev_rule,
-            interval,
-            cache_us: window.cache_ns.map(|ns| figure(ns / 1e3)),
-            turns: window.turns,
-            blks: window.blocks,
-            elapsed_ms: window.elapsed_ns.map(|ns| figure(ns as f64 / 1e6)),
-            device_bytes: window.cost.as_ref().and_then(|cost| cost.fetched_bytes()),
-            device_pct: window.from_device.map(figure),
-            device_figures: window
-                .cost
-                .as_ref()
-                .map(|cost| DeviceFigures::of(cost, Some(window.blocks)))
-                .unwrap_or_default(),
-            engine: window.engine.map(str::to_owned),
-            caveats,
-            identity: identity.clone(),
-        }
+/// The row of a window, which begins as a blank one.
+fn row(window: &WindowResult, relation: &ProbedRelation, blank: &Row) -> Row {
+    let device = relation.placement.read_ahead_device.as_deref();
+    let lines = window.kb().zip(device).map(|(kb, device)| lines(kb, device));
+    let (blockdev_setra, udev_rule) = lines.unzip();
+    let mut row = blank.clone().with(json!({
+        "window_kb": window.kb(),
+        "mode": window.mode.name(),
+        "mib_s": window.mib_s(relation.block_size()).map(figure),
+        "block_us": window.figures.map(|figures| us(figures.ns_per_block)),
+        "best": window.best,
+        "blockdev_setra": blockdev_setra,
+        "udev_rule": udev_rule,
+        "cache_us": window.cache_ns.map(us),
+        "turns": window.turns,
+        "blks": window.blocks,
+        "elapsed_ms": window.elapsed_ns.map(ms),
+        "device_pct": window.from_device.map(figure),
+        "engine": window.engine,
+    }));
+    row.caveats = window.caveats.clone();
+    row.set_interval_of_time(window.figures.and_then(|figures| figures.interval));
+    if let Some(cost) = &window.cost {
+        row.set_device(cost, Some(window.blocks));
     }
+    row
 }
 
 /// How to set a window of `kb` kB on a device: for now, and at each boot.

@@ -22,11 +22,11 @@ use pgrx::{prelude::*, spi};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use self::gather::Measurements;
+use self::gather::{Measurements, count};
 use super::history;
 use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
-use crate::call::options::{self, MEASURING, Options};
+use crate::call::options::{MEASURING, Options};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
@@ -143,6 +143,17 @@ impl Line {
         Self { finding: Some(finding.into()), ..Self::new(section, item) }
     }
 
+    /// A figure, with the ends of its interval.
+    fn figure(
+        section: ReportSection,
+        item: impl Into<String>,
+        value: Option<f64>,
+        unit: &str,
+        (low, high): (Option<f64>, Option<f64>),
+    ) -> Self {
+        Self { value, unit: Some(unit.to_owned()), low, high, ..Self::new(section, item) }
+    }
+
     /// A figure's finding: its mark, if it is the best one or the one in use, and what speaks against it.
     fn marked(self, mark: Option<&str>, doubt: Option<&str>) -> Self {
         let finding = mark.into_iter().chain(doubt).collect::<Vec<_>>().join(", ");
@@ -160,6 +171,26 @@ impl Line {
 
     fn finding(&self) -> &str {
         self.finding.as_deref().unwrap_or_default()
+    }
+
+    fn unit(&self) -> &str {
+        self.unit.as_deref().unwrap_or_default()
+    }
+
+    /// The value as people write it.
+    fn shown(&self) -> String {
+        self.value.map_or("-".to_owned(), count)
+    }
+
+    /// The interval as people write it; empty without one.
+    fn range(&self) -> String {
+        let range = self.low.zip(self.high);
+        range.map_or(String::new(), |(low, high)| format!("{} - {}", count(low), count(high)))
+    }
+
+    /// What was promised, as people write it; empty if nothing was.
+    fn shown_promise(&self) -> String {
+        self.promised.map_or(String::new(), count)
     }
 }
 
@@ -245,21 +276,9 @@ struct Promised {
 
 impl Promised {
     fn parse(promised: Option<JsonbText>) -> Result<Self> {
-        let all: Map<String, Value> = options::object("promised", promised)?;
-        let known = ["mib_s", "iops", "p99_us"];
-        if let Some(name) = all.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(Error::invalid(format!("promised has no \"{name}\""))
-                .hint("Valid are \"mib_s\", \"iops\" and \"p99_us\"."));
-        }
-        let number = |name: &str| match all.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_f64().filter(|number| *number > 0.0) {
-                Some(number) => Ok(Some(number)),
-                None => {
-                    Err(Error::invalid(format!("promised \"{name}\" must be a number over 0, not {value}")))
-                }
-            },
-        };
-        Ok(Self { mib_s: number("mib_s")?, iops: number("iops")?, p99_us: number("p99_us")? })
+        let names = ["mib_s", "iops", "p99_us"];
+        let given = Options::of("promised", "promise", promised, &names)?;
+        let [mib_s, iops, p99_us] = names.map(|name| given.positive(name));
+        Ok(Self { mib_s: mib_s?, iops: iops?, p99_us: p99_us? })
     }
 }

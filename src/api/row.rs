@@ -1,42 +1,20 @@
 //! What rows of several families share: whether to trust a row, what the device saw, whose figures they are.
 
+use std::collections::BTreeSet;
+
 use io_probe_core::machine::account::{Account, Lost};
 use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::random::RandomRun;
 use io_probe_core::run::budget::Stop;
-use io_probe_core::stats::{Interval, MIN_SLICES};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use io_probe_core::stats::{Interval, Latencies, MIN_SLICES};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use crate::call::arguments::figure;
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Attempt, ProbedRelation};
 use crate::pg::backend::server;
-
-/// Can the figures of a row be trusted? The best first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Status {
-    #[default]
-    Ok,
-    /// Not all that was wanted could be had.
-    Partial,
-    /// Nothing can be measured here.
-    Unsupported,
-    /// They contradict each other, or are not what was to be measured.
-    Void,
-}
-
-impl Status {
-    fn doubt(self) -> Option<Doubt> {
-        match self {
-            Self::Ok => None,
-            Self::Partial => Some(Doubt::Partial),
-            Self::Void => Some(Doubt::Void),
-            Self::Unsupported => Some(Doubt::Unsupported),
-        }
-    }
-}
 
 /// What speaks against the figures of a row, the worst first; docs/interface.md explains each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,40 +50,42 @@ named!(Doubt, "doubt", "doubts", {
     Noisy = "noisy",
 });
 
-/// Can a row be trusted, and what is there to know about it?
+/// What speaks against a row's figures, and what there is to know of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caveats {
-    pub(super) status: Status,
     pub(super) notes: Vec<String>,
-    doubts: Vec<Doubt>,
+    doubts: BTreeSet<Doubt>,
 }
 
 /// Its columns `doubt`, `status` and `notes`.
 impl Serialize for Caveats {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut columns = serializer.serialize_struct("Caveats", 3)?;
-        columns.serialize_field("doubt", &self.worst())?;
-        columns.serialize_field("status", &self.status)?;
-        columns.serialize_field("notes", &self.notes)?;
-        columns.end()
+        const MOST: usize = 2;
+        let doubts: Vec<&str> = self.doubts.iter().take(MOST).map(|doubt| doubt.name()).collect();
+        let doubt = (!doubts.is_empty()).then(|| doubts.join(", "));
+        json!({"doubt": doubt, "status": self.status(), "notes": self.notes}).serialize(serializer)
     }
 }
 
 impl Caveats {
     /// The caveats of a row whose notes stand in another row.
-    pub(super) fn of_status(status: Status) -> Self {
-        Self { status, ..Self::default() }
+    pub(super) fn without_notes(&self) -> Self {
+        Self { doubts: self.unusable().into_iter().collect(), notes: Vec::new() }
     }
 
-    /// At most two doubts, the worst first; None without any.
-    fn worst(&self) -> Option<String> {
-        const MOST: usize = 2;
-        let mut doubts = self.doubts.clone();
-        doubts.extend(self.status.doubt());
-        doubts.sort_unstable();
-        doubts.dedup();
-        let names: Vec<&str> = doubts.into_iter().take(MOST).map(Doubt::name).collect();
-        (!names.is_empty()).then(|| names.join(", "))
+    /// Can the figures be trusted? "ok", or what takes them away.
+    pub(super) fn status(&self) -> &'static str {
+        self.unusable().map_or("ok", Doubt::name)
+    }
+
+    /// The worst of the doubts that take figures away: void, unsupported or partial.
+    fn unusable(&self) -> Option<Doubt> {
+        self.doubts.first().copied().filter(|doubt| *doubt <= Doubt::Partial)
+    }
+
+    /// Does this speak against the figures?
+    pub(super) fn has(&self, doubt: Doubt) -> bool {
+        self.doubts.contains(&doubt)
     }
 
     /// Adds one short sentence.
@@ -115,7 +95,7 @@ impl Caveats {
 
     /// Adds what speaks against the figures; a column of its own has the number.
     pub(super) fn doubt(&mut self, doubt: Doubt) {
-        self.doubts.push(doubt);
+        self.doubts.insert(doubt);
     }
 
     /// Adds what speaks against the figures, and the sentence that says so.
@@ -124,28 +104,14 @@ impl Caveats {
         self.note(why);
     }
 
-    /// An interval that is too wide speaks against the figure.
-    pub(super) fn judge_interval(&mut self, interval: &IntervalFigures) {
-        if interval.err_pct.is_some_and(|percent| percent > NOISY_PCT) {
-            self.doubt(Doubt::Noisy);
-        }
-    }
-
-    /// A row keeps its worst status; the others are doubts.
-    fn worsen(&mut self, status: Status, why: impl Into<String>) {
-        self.doubts.extend(status.doubt());
-        self.status = self.status.max(status);
-        self.note(why);
-    }
-
     /// There is nothing to measure here.
     pub(super) fn refuse(&mut self, why: impl Into<String>) {
-        self.worsen(Status::Unsupported, why);
+        self.doubt_since(Doubt::Unsupported, why);
     }
 
     /// Not all that was wanted could be had.
     pub(super) fn partial(&mut self, why: &str) {
-        self.worsen(Status::Partial, why);
+        self.doubt_since(Doubt::Partial, why);
     }
 
     /// Returns what was measured; if nothing was, notes why.
@@ -165,8 +131,10 @@ impl Caveats {
 
     /// The run read what it could until something from outside ended it, or a bound of its own.
     pub(super) fn stopped(&mut self, why: Stop) {
-        let status = if why.is_for_all() { Status::Partial } else { Status::Ok };
-        self.worsen(status, why.to_string());
+        if why.is_for_all() {
+            self.doubt(Doubt::Partial);
+        }
+        self.note(why.to_string());
     }
 
     /// What there is to know of a relation, whatever is read of it.
@@ -189,7 +157,7 @@ impl Caveats {
 
     /// The figures contradict each other.
     pub(super) fn void(&mut self, why: &str) {
-        self.worsen(Status::Void, why);
+        self.doubt_since(Doubt::Void, why);
     }
 
     /// The run has no interval, since it has fewer than `least` of its `parts`.
@@ -275,101 +243,118 @@ impl Caveats {
 /// From this half-width on, in percent of the figure, an interval is too wide to lean on.
 const NOISY_PCT: f64 = 10.0;
 
-/// The 95 % interval of a row's main figure.
-#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
-pub(super) struct IntervalFigures {
-    ci_low: Option<f64>,
-    ci_high: Option<f64>,
-    err_pct: Option<f64>,
+/// A row: its columns by name, and its caveats. The comments of the row's SQL type say what each column means.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Row {
+    #[serde(flatten)]
+    columns: Map<String, Value>,
+    #[serde(flatten)]
+    pub(super) caveats: Caveats,
 }
 
-impl IntervalFigures {
-    /// The interval, in microseconds, of a time in nanoseconds.
-    pub(super) fn of_time(interval: Option<Interval>) -> Self {
-        interval.map_or_else(Self::default, |i| Self::around(i.value / 1e3, i.low / 1e3, Some(i.high / 1e3)))
-    }
-
-    /// The interval, in times a second, of what comes once in a time in nanoseconds.
-    pub(super) fn of_rate(interval: Option<Interval>) -> Self {
-        interval.map_or_else(Self::default, |i| {
-            Self::around(1e9 / i.value, 1e9 / i.high, (i.low > 0.0).then(|| 1e9 / i.low))
-        })
-    }
-
-    /// An interval around a figure; it may have no upper end.
-    pub(super) fn around(value: f64, low: f64, high: Option<f64>) -> Self {
-        Self {
-            ci_low: Some(figure(low)),
-            ci_high: high.map(figure),
-            err_pct: high.map(|high| figure((high - low) / 2.0 / value * 100.0)),
-        }
-    }
-}
-
-/// What the devices did meanwhile, everyone's requests included.
-#[derive(Debug, Clone, Default, serde::Serialize)]
-pub(super) struct DeviceFigures {
-    device_ios: Option<u64>,
-    pub(super) ios_per_block: Option<f64>,
-    rareq_kb: Option<f64>,
-    aqu_sz: Option<f64>,
-    r_await_ms: Option<f64>,
-    util_pct: Option<f64>,
-    other_bytes: Option<u64>,
-}
-
-impl DeviceFigures {
-    /// The figures of a run that got `device_blocks` from the device.
-    pub(super) fn of(cost: &IoDelta, device_blocks: Option<u64>) -> Self {
-        let other_bytes = cost.other_bytes();
-        let Some(activity) = &cost.activity else { return Self { other_bytes, ..Self::default() } };
-        Self {
-            device_ios: Some(activity.reads.requests),
-            ios_per_block: device_blocks
-                .filter(|blocks| *blocks > 0)
-                .map(|blocks| figure(activity.reads.requests as f64 / blocks as f64)),
-            rareq_kb: activity.reads.request_kb().map(figure),
-            r_await_ms: activity.reads.await_ms().map(figure),
-            aqu_sz: activity.aqu_sz.map(figure),
-            util_pct: activity.busy_pct().map(figure),
-            other_bytes,
-        }
-    }
-}
-
-/// What the figures of a row are about: what to join it by.
-#[derive(Debug, Clone, Default, serde::Serialize)]
-pub(super) struct Identity {
-    device: Option<String>,
-    scheduler: Option<String>,
-    read_ahead_kb: Option<u64>,
-    relid: u32,
-    schemaname: Option<String>,
-    relname: String,
-    spcname: Option<String>,
-    started_at: String,
-}
-
-impl Identity {
-    /// The identity of a row that begins now.
+impl Row {
+    /// A row that begins now, with what its figures are about: what to join it by.
     pub(super) fn of(probed: &ProbedRelation) -> Self {
         let ProbedRelation { relation, placement, .. } = probed;
-        Self {
-            device: of_leaves(placement, |leaf| Some(&leaf.name)),
-            scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
-            read_ahead_kb: placement.read_ahead_kb,
-            relid: relation.oid().to_u32(),
-            schemaname: relation.schema(),
-            relname: relation.name(),
-            spcname: relation.file_tablespace().name(),
-            started_at: server::now(),
+        Self::default().with(json!({
+            "device": of_leaves(placement, |leaf| Some(&leaf.name)),
+            "scheduler": of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
+            "read_ahead_kb": placement.read_ahead_kb,
+            "relid": relation.oid().to_u32(),
+            "schemaname": relation.schema(),
+            "relname": relation.name(),
+            "spcname": relation.file_tablespace().name(),
+            "started_at": server::now(),
+        }))
+    }
+
+    /// The row with these columns, an object.
+    pub(super) fn with(mut self, columns: Value) -> Self {
+        self.set(columns);
+        self
+    }
+
+    /// The row with these caveats.
+    pub(super) fn under(self, caveats: Caveats) -> Self {
+        Self { caveats, ..self }
+    }
+
+    /// Sets these columns, an object.
+    pub(super) fn set(&mut self, columns: Value) {
+        match columns {
+            Value::Object(columns) => self.columns.extend(columns),
+            other => unreachable!("columns are an object, not {other}"),
         }
     }
 
-    /// It began at this moment, once the caches were empty, say.
-    pub(super) fn begin(&mut self, moment: pgrx::pg_sys::TimestampTz) {
-        self.started_at = server::timestamp(moment);
+    /// Sets the 95 % interval of the row's main figure in microseconds, a time in nanoseconds.
+    pub(super) fn set_interval_of_time(&mut self, interval: Option<Interval>) {
+        if let Some(i) = interval {
+            self.set_interval(i.value / 1e3, i.low / 1e3, Some(i.high / 1e3));
+        }
     }
+
+    /// Sets the interval in times a second of what comes once in a time in nanoseconds.
+    pub(super) fn set_interval_of_rate(&mut self, interval: Option<Interval>) {
+        if let Some(i) = interval {
+            self.set_interval(1e9 / i.value, 1e9 / i.high, (i.low > 0.0).then(|| 1e9 / i.low));
+        }
+    }
+
+    /// Sets the interval around the row's main figure; it may have no upper end. One that is too wide speaks
+    /// against the figure.
+    pub(super) fn set_interval(&mut self, value: f64, low: f64, high: Option<f64>) {
+        let err_pct = high.map(|high| figure((high - low) / 2.0 / value * 100.0));
+        if err_pct.is_some_and(|percent| percent > NOISY_PCT) {
+            self.caveats.doubt(Doubt::Noisy);
+        }
+        self.set(json!({"ci_low": figure(low), "ci_high": high.map(figure), "err_pct": err_pct}));
+    }
+
+    /// Sets the latencies that a person looks at first.
+    pub(super) fn set_latencies(&mut self, latencies: &Latencies) {
+        let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
+        self.set(json!({
+            "lat_us": latencies.moments().mean().map(us),
+            "p50_us": quantile(0.5),
+            "p95_us": quantile(0.95),
+            "p99_us": quantile(0.99),
+        }));
+    }
+
+    /// Sets what was read from the devices, `device_blocks` blocks of it for this row, and what they did
+    /// meanwhile, everyone's requests included.
+    pub(super) fn set_device(&mut self, cost: &IoDelta, device_blocks: Option<u64>) {
+        self.set(json!({"device_bytes": cost.fetched_bytes(), "other_bytes": cost.other_bytes()}));
+        let Some(activity) = &cost.activity else { return };
+        let requests = activity.reads.requests;
+        let blocks = device_blocks.filter(|blocks| *blocks > 0);
+        self.set(json!({
+            "device_ios": requests,
+            "ios_per_block": blocks.map(|blocks| figure(requests as f64 / blocks as f64)),
+            "rareq_kb": activity.reads.request_kb().map(figure),
+            "r_await_ms": activity.reads.await_ms().map(figure),
+            "aqu_sz": activity.aqu_sz.map(figure),
+            "util_pct": activity.busy_pct().map(figure),
+        }));
+    }
+
+    /// Sets the shares of the tiers, in percent.
+    pub(super) fn set_shares(&mut self, percent: Option<[f64; 3]>) {
+        let [shared, os, device] =
+            percent.map_or([None; 3], |shares| shares.map(|share| Some(figure(share))));
+        self.set(json!({"shared_pct": shared, "os_pct": os, "device_pct": device}));
+    }
+}
+
+/// Nanoseconds as microseconds.
+pub(super) fn us(ns: f64) -> f64 {
+    figure(ns / 1e3)
+}
+
+/// Nanoseconds as milliseconds.
+pub(super) fn ms(ns: u64) -> f64 {
+    figure(ns as f64 / 1e6)
 }
 
 /// A fact of the devices behind a directory, those of equal neighbours once.

@@ -15,8 +15,7 @@ use io_probe_core::run::budget::{Limits, Stop};
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
-use self::row::SeqscanRow;
-use super::row::{BACKEND, account_notes, device_source};
+use super::row::account_notes;
 use crate::call::arguments::{self, Path};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
@@ -63,7 +62,7 @@ fn io_probe_seqscan(
             cold: cold.unwrap_or(false),
             chunk_blocks,
             depth,
-            fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::MAIN),
+            fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::Main),
             waits: options.flag("wait")?,
             start: options.count("start_blk", 0)?.unwrap_or(0),
         };
@@ -73,9 +72,9 @@ fn io_probe_seqscan(
         scan.check_start(&relation)?;
         let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
         let row = |(index, &path): (usize, &Path)| {
-            let row = SeqscanRow::new(&target, path);
+            let row = row::blank(&target, path);
             let found = call.attempt_path(|| target.measure(path, index), |found| found.scan.stop)?;
-            Ok(row.of(&target, path, found))
+            Ok(row::filled(row, &target, path, found))
         };
         scan.paths.iter().enumerate().map(row).collect()
     })
@@ -128,10 +127,13 @@ struct SeqscanTarget<'a> {
 
 /// What one path did.
 struct PathScan {
-    began: pg_sys::TimestampTz,
+    /// When it began, as the server prints it.
+    began: String,
     scan: Scan,
     cost: IoDelta,
-    method: ReadMethod,
+    /// The processes whose reads the cost counts.
+    account: Account,
+    engine: String,
     usage: Usage,
     /// Blocks that were in buffers and were passed over.
     skipped: u64,
@@ -140,16 +142,6 @@ struct PathScan {
     /// Bytes that had to be written back first.
     written_back: u64,
     notes: Vec<String>,
-}
-
-/// How a path reads.
-struct ReadMethod {
-    engine: String,
-    /// Size and number of the requests that the probe itself issues; None where the server does.
-    chunk_kb: Option<u64>,
-    depth: Option<u32>,
-    /// Whose account the device bytes come from.
-    device_source: &'static str,
 }
 
 impl SeqscanTarget<'_> {
@@ -248,12 +240,7 @@ impl SeqscanTarget<'_> {
         let chunk = chunk_blocks * self.relation.block_size();
         let mut opened = ProbedRelation::engine(depth, chunk)?;
         let engine = opened.engine.as_mut();
-        let method = ReadMethod {
-            engine: engine.kind().to_string(),
-            chunk_kb: Some(chunk / 1024),
-            depth: Some(depth),
-            device_source: BACKEND,
-        };
+        let kind = opened.kind.name().to_owned();
         let notes = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs; but no more
         // than the byte budget is written back, though over holes the scan may go further.
@@ -263,52 +250,51 @@ impl SeqscanTarget<'_> {
         stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
         let run = self.run(Path::Direct, blocks, None);
-        Ok(PathScan { written_back, notes, ..self.timed(method, &mut reader, &run, Account::Own)? })
+        Ok(PathScan { written_back, notes, ..self.timed(kind, &mut reader, &run, Account::Own)? })
     }
 
     fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
-        let method = ReadMethod {
-            engine: Kind::Pread.to_string(),
-            chunk_kb: Some(self.relation.block_size() / 1024),
-            depth: Some(1),
-            device_source: BACKEND,
-        };
         let mut reader = Buffered::new(&self.relation.source);
-        self.timed(method, &mut reader, &self.run(Path::Os, blocks, None), Account::Own)
+        let run = self.run(Path::Os, blocks, None);
+        self.timed(Kind::Pread.name().to_owned(), &mut reader, &run, Account::Own)
     }
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
         let account = server::read_account();
-        let method = ReadMethod {
-            engine: server::read_method(),
-            chunk_kb: None,
-            depth: None,
-            device_source: device_source(account),
-        };
         let (relation, fork) = (&self.relation.relation, self.scan.fork);
         let resident = Resident::new(relation, fork);
         let mut reader = ServerReader::sequential(relation, fork, self.scan.cold.then_some(&resident));
         // A block that is in a buffer has data, also when it was never written to its file.
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let run = self.run(Path::Server, blocks, Some(&without_data));
-        let found = self.timed(method, &mut reader, &run, account)?;
+        let found = self.timed(server::read_method(), &mut reader, &run, account)?;
         let (usage, skipped, notes) = (reader.usage(), reader.skipped(), account_notes(account, &found.cost));
         Ok(PathScan { usage, skipped, notes, ..found })
     }
 
     fn timed(
         &self,
-        method: ReadMethod,
+        engine: String,
         reader: &mut dyn BlockReader<Part>,
         run: &ScanRun<'_>,
         account: Account,
     ) -> Outcome<PathScan> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
-        let began = server::moment();
+        let began = server::now();
         let (scan, cost) =
             self.call.observed(relation, account, |budget| scan::scan(run, reader, budget, &mut report))?;
-        let (usage, notes) = (Usage::default(), Vec::new());
-        Ok(PathScan { began, scan, cost, method, usage, skipped: 0, warmed: false, written_back: 0, notes })
+        Ok(PathScan {
+            began,
+            scan,
+            cost,
+            account,
+            engine,
+            usage: Usage::default(),
+            skipped: 0,
+            warmed: false,
+            written_back: 0,
+            notes: Vec::new(),
+        })
     }
 }

@@ -11,11 +11,10 @@ use io_probe_core::measure::sync::{
 use io_probe_core::stats::MIN_TURNS;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 pub(super) use self::bench::{Bench, Benched};
-use super::random::{LatencyFigures, us};
-use super::row::{Caveats, Doubt, IntervalFigures, of_leaves};
+use super::row::{Caveats, Doubt, Row, ms, of_leaves, us};
 use crate::call::arguments::{self, figure};
 use crate::call::named::NamedEnum;
 use crate::call::options::{MEASURING, Options};
@@ -54,7 +53,9 @@ fn io_probe_sync(
         let write_bytes = write_bytes(write_kb, &sections)?;
         let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;
-        let cases = cases(&sections, write_bytes, &group, direct);
+        // Commits that share blocks are written in blocks.
+        let flushes: &[u32] = if group.commit_bytes.is_some() { &[1] } else { &FLUSHES };
+        let cases = cases(&sections, write_bytes, flushes, direct);
         let limits = options.limits(duration, cases.len())?;
         let tablespace = spcname.as_deref();
         let bench = Bench { cases, group, limits };
@@ -63,7 +64,7 @@ fn io_probe_sync(
             .on_place(|| ProbedPlace::find(tablespace))?;
         // A call that comes too late looks at no device.
         let place = if call.ended().is_none() { place.located() } else { place };
-        let identity = SyncIdentity::of(&place.placement);
+        let identity = identity(&place.placement);
         let found = call.attempt(|| bench.run(&call, &place), Benched::stop)?;
         Ok(rows(&bench, found, &identity))
     })
@@ -78,14 +79,18 @@ fn direct(options: &Options, sections: &[Section]) -> Result<Option<bool>> {
     Ok(direct)
 }
 
-/// What is to be measured.
-fn cases(sections: &[Section], write_bytes: u32, group: &Group, direct: Option<bool>) -> Vec<Case> {
+/// What is to be measured: of the WAL segment, flushes of so many blocks.
+pub(super) fn cases(
+    sections: &[Section],
+    write_bytes: u32,
+    flushes: &[u32],
+    direct: Option<bool>,
+) -> Vec<Case> {
     Case::all(&Selection {
         sections,
         write_bytes,
         wal_block: wal::BLOCK_BYTES,
-        // Commits that share blocks are written in blocks.
-        flushes: if group.commit_bytes.is_some() { &[1] } else { &FLUSHES },
+        flushes,
         segment_direct: &|method| direct.unwrap_or_else(|| wal::opens_direct(method)),
     })
 }
@@ -130,122 +135,74 @@ fn group(options: &Options, committers: u32) -> Result<Group> {
     Ok(Group { committers, delay, commit_bytes })
 }
 
-/// `io_probe_sync_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Serialize)]
-struct SyncRow {
-    section: &'static str,
-    method: &'static str,
-    writes: u32,
-    write_kb: u32,
-    #[serde(flatten)]
-    figures: SyncFigures,
-    in_use: Option<bool>,
-    direct: bool,
-    #[serde(flatten)]
-    caveats: Caveats,
-    depth: u32,
-    #[serde(flatten)]
-    identity: SyncIdentity,
-}
-
-/// What was measured.
-#[derive(Debug, Default, Serialize)]
-struct SyncFigures {
-    ops_s: Option<f64>,
-    op_us: Option<f64>,
-    #[serde(flatten)]
-    latency: LatencyFigures,
-    max_us: Option<f64>,
-    ops: u64,
-    #[serde(flatten)]
-    interval: IntervalFigures,
-    flushes: u64,
-    device_writes_per_op: Option<f64>,
-    device_flushes_per_op: Option<f64>,
-    elapsed_ms: Option<f64>,
-}
-
-/// Where it was measured.
-#[derive(Debug, Clone, Default, Serialize)]
-struct SyncIdentity {
-    device: Option<String>,
-    scheduler: Option<String>,
-    write_cache: Option<String>,
-    fua: Option<bool>,
-    fs_type: Option<String>,
-    directory: Option<String>,
-    started_at: String,
-}
-
-impl SyncIdentity {
-    fn of(placement: &Placement) -> Self {
-        let fua: Option<Vec<bool>> = placement.leaves.iter().map(|leaf| leaf.fua).collect();
-        Self {
-            device: of_leaves(placement, |leaf| Some(&leaf.name)),
-            scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
-            write_cache: of_leaves(placement, |leaf| leaf.write_cache.as_deref()),
-            fua: fua.filter(|all| !all.is_empty()).map(|all| all.into_iter().all(|fua| fua)),
-            fs_type: placement.mount.as_ref().map(|mount| mount.fs_type.clone()),
-            directory: placement.mount.as_ref().map(|_| placement.directory.display().to_string()),
-            started_at: server::now(),
-        }
-    }
+/// Where it is measured, and when it begins.
+fn identity(placement: &Placement) -> Value {
+    let fua: Option<Vec<bool>> = placement.leaves.iter().map(|leaf| leaf.fua).collect();
+    json!({
+        "device": of_leaves(placement, |leaf| Some(&leaf.name)),
+        "scheduler": of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
+        "write_cache": of_leaves(placement, |leaf| leaf.write_cache.as_deref()),
+        "fua": fua.filter(|all| !all.is_empty()).map(|all| all.into_iter().all(|fua| fua)),
+        "fs_type": placement.mount.as_ref().map(|mount| &mount.fs_type),
+        "directory": placement.mount.as_ref().map(|_| placement.directory.display().to_string()),
+        "started_at": server::now(),
+    })
 }
 
 /// A row for each case.
-fn rows(bench: &Bench, found: Attempt<Benched>, identity: &SyncIdentity) -> Vec<SyncRow> {
+fn rows(bench: &Bench, found: Attempt<Benched>, identity: &Value) -> Vec<Row> {
     let current = wal::sync_method().and_then(|name| FlushMethod::of_wal(&name));
+    let is_in_use = |case: &Case| {
+        let is_same = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
+        case.section.is_of_wal().then(is_same)
+    };
     let mut caveats = Caveats::default();
     let found = caveats.accept(found);
-    let blank = |case| SyncRow { caveats: caveats.clone(), ..blank(case, bench.group, identity, current) };
-    let mut rows: Vec<SyncRow> = bench.cases.iter().map(blank).collect();
+    let blank = |case: &Case| {
+        Row::default().under(caveats.clone()).with(identity.clone()).with(json!({
+            "section": case.section.name(),
+            "method": case.method.name(),
+            "writes": case.writes,
+            "write_kb": case.write_bytes >> 10,
+            "in_use": is_in_use(case),
+            "direct": case.direct,
+            "depth": bench.group.committers,
+            "ops": 0,
+            "flushes": 0,
+        }))
+    };
+    let mut rows: Vec<Row> = bench.cases.iter().map(blank).collect();
     if let Some(Benched { cases, layout, disturbed }) = found {
         for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&cases) {
             set_figures(row, measured);
             if disturbed && measured.flushes > 0 {
                 row.caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
             }
-            add_notes(row, case, bench.group, &layout);
+            add_notes(&mut row.caveats, case, is_in_use(case) == Some(true), bench.group, &layout);
         }
     }
     rows
 }
 
-/// A row with nothing measured yet.
-fn blank(case: &Case, group: Group, identity: &SyncIdentity, current: Option<FlushMethod>) -> SyncRow {
-    let in_use = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
-    SyncRow {
-        section: case.section.name(),
-        method: case.method.name(),
-        writes: case.writes,
-        write_kb: case.write_bytes >> 10,
-        in_use: case.section.is_of_wal().then(in_use),
-        direct: case.direct,
-        depth: group.committers,
-        identity: identity.clone(),
-        ..SyncRow::default()
-    }
-}
-
 /// Notes what else there is to know of a row.
-fn add_notes(row: &mut SyncRow, case: &Case, group: Group, layout: &Layout) {
+fn add_notes(caveats: &mut Caveats, case: &Case, in_use: bool, group: Group, layout: &Layout) {
     if case.section.is_of_wal() && wal::sync_method().is_none() {
-        row.caveats.note("fsync is off: this server syncs nothing");
+        caveats.note("fsync is off: this server syncs nothing");
     }
-    if row.in_use == Some(true) && group.committers == 1 && !group.delay.is_zero() {
+    if in_use && group.committers == 1 && !group.delay.is_zero() {
         let delay = group.delay.as_micros();
-        row.caveats
+        caveats
             .note(format!("commit_siblings is 0: this server lets even a lone commit wait {delay} us more"));
     }
     let shortened = layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
     if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
         let (bytes, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
-        row.caveats.note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
+        caveats.note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
     }
 }
 
 /// Puts into a row what was measured.
-fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
+fn set_figures(row: &mut Row, measured: &CaseTimes) {
     if let Some(why) = &measured.refused {
         row.caveats.refuse(why.clone());
         return;
@@ -265,20 +222,17 @@ fn set_figures(row: &mut SyncRow, measured: &CaseTimes) {
     } else if measured.interval().is_none() {
         row.caveats.too_short(MIN_TURNS, "turns");
     }
-    let interval = IntervalFigures::of_time(measured.interval());
-    row.caveats.judge_interval(&interval);
-    let device = measured.device();
-    let ns_per_op = measured.ns_per_op();
-    row.figures = SyncFigures {
-        ops_s: ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
-        op_us: ns_per_op.map(us),
-        latency: LatencyFigures::of(&measured.latencies),
-        max_us: measured.latencies.most().map(|ns| us(ns as f64)),
-        ops: measured.ops(),
-        interval,
-        flushes: measured.flushes,
-        device_writes_per_op: device.map(|device| figure(device.writes_per_op())),
-        device_flushes_per_op: device.and_then(|device| device.flushes_per_op()).map(figure),
-        elapsed_ms: Some(figure(measured.elapsed_ns() as f64 / 1e6)),
-    };
+    let (device, ns_per_op) = (measured.device(), measured.ns_per_op());
+    row.set(json!({
+        "ops_s": ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
+        "op_us": ns_per_op.map(us),
+        "max_us": measured.latencies.most().map(|ns| us(ns as f64)),
+        "ops": measured.ops(),
+        "flushes": measured.flushes,
+        "device_writes_per_op": device.map(|device| figure(device.writes_per_op())),
+        "device_flushes_per_op": device.and_then(|device| device.flushes_per_op()).map(figure),
+        "elapsed_ms": ms(measured.elapsed_ns()),
+    }));
+    row.set_latencies(&measured.latencies);
+    row.set_interval_of_time(measured.interval());
 }

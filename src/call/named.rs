@@ -81,14 +81,7 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-impl NamedEnum for Fork {
-    const WHAT: (&'static str, &'static str) = ("fork", "forks");
-    const ALL: &'static [Fork] = &Fork::ALL;
-
-    fn name(self) -> &'static str {
-        Fork::name(self)
-    }
-}
+named!(Fork, "fork", "forks", { Main = "main", FreeSpace = "fsm", Visibility = "vm", Init = "init" });
 
 named!(Section, "section", "sections", {
     OneWrite = "one_write",

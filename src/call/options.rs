@@ -59,10 +59,7 @@ pub(crate) fn make_plain(options: &mut Map<String, Value>) {
     options.retain(|_, value| !value.is_null());
     for (name, units) in AMOUNTS {
         let Some(value) = options.get_mut(name) else { continue };
-        let amount = match &*value {
-            Value::String(text) => settings::amount(text, units).ok(),
-            value => value.as_f64(),
-        };
+        let amount = amount_of(value, units);
         // A whole number is printed without a fraction.
         let whole = amount.filter(|amount| amount.fract() == 0.0 && (0.0..MOST_AMOUNT).contains(amount));
         if let Some(amount) = whole.map(|amount| Value::from(amount as u64)).or(amount.map(Value::from)) {
@@ -71,37 +68,56 @@ pub(crate) fn make_plain(options: &mut Map<String, Value>) {
     }
 }
 
+/// The amount that a value says, as in SET; None if it says none.
+fn amount_of(value: &Value, units: Units) -> Option<f64> {
+    match value {
+        Value::String(text) => settings::amount(text, units),
+        value => value.as_f64(),
+    }
+}
+
 /// Options of probes that measure rows: their bounds, and whether to wait for another probe.
 pub(crate) const MEASURING: [&str; 7] =
     ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
 
 /// The options of one call.
-pub(crate) struct Options(Map<String, Value>);
+pub(crate) struct Options {
+    given: Map<String, Value>,
+    /// What one of them is called.
+    what: &'static str,
+}
 
 impl Options {
     /// Accepts an object whose keys are all `known`.
     pub(crate) fn parse(options: Option<JsonbText>, known: &[&str]) -> Result<Self> {
-        let options = object("options", options)?;
-        if let Some(key) = options.keys().find(|key| !known.contains(&key.as_str())) {
-            let hint = match known {
-                [] => "There are no options yet.".to_owned(),
-                known => format!("Valid options are {}.", quoted(known)),
-            };
-            return Err(Error::invalid(format!("unknown option \"{key}\"")).hint(hint));
+        Self::of("options", "option", options, known)
+    }
+
+    /// The same of another argument, in which each key is a `what`.
+    pub(crate) fn of(
+        argument: &str,
+        what: &'static str,
+        value: Option<JsonbText>,
+        known: &[&str],
+    ) -> Result<Self> {
+        let given = object(argument, value)?;
+        if let Some(key) = given.keys().find(|key| !known.contains(&key.as_str())) {
+            let hint = format!("Valid {what}s are {}.", quoted(known));
+            return Err(Error::invalid(format!("unknown {what} \"{key}\"")).hint(hint));
         }
-        Ok(Self(options))
+        Ok(Self { given, what })
     }
 
     /// The object that was given.
     pub(crate) fn into_object(self) -> Map<String, Value> {
-        self.0
+        self.given
     }
 
     fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
-        match self.0.get(key) {
+        match self.given.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => read(value).map(Some).ok_or_else(|| {
-                Error::invalid(format!("option \"{key}\" must be {what}, not {}", start(value)))
+                Error::invalid(format!("{} \"{key}\" must be {what}, not {}", self.what, start(value)))
             }),
         }
     }
@@ -158,25 +174,14 @@ impl Options {
 
     /// A number of bytes or milliseconds of at least `least`, or a text with a unit, as in SET.
     fn amount(&self, (key, units): (&str, Units), least: f64) -> Result<Option<f64>> {
-        let Some(value) = self.0.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
         let (unit, example) = match units {
             Units::Bytes => ("bytes", "1GB"),
             Units::Milliseconds => ("ms", "500us"),
         };
         let what = format!("a number of at least {least} {unit}, or a text such as \"{example}\"");
-        let (amount, hint) = match value {
-            Value::String(text) => {
-                settings::amount(text, units).map_or_else(|hint| (None, hint), |n| (Some(n), None))
-            }
-            value => (value.as_f64(), None),
-        };
-        match amount.filter(|amount| *amount >= least && *amount < MOST_AMOUNT) {
-            Some(amount) => Ok(Some(amount)),
-            None => {
-                let error = Error::invalid(format!("option \"{key}\" must be {what}, not {}", start(value)));
-                Err(hint.into_iter().fold(error, Error::hint))
-            }
-        }
+        self.get(key, &what, |value| {
+            amount_of(value, units).filter(|amount| (least..MOST_AMOUNT).contains(amount))
+        })
     }
 
     /// A number of at least 1 that fits 32 bits.
@@ -184,6 +189,11 @@ impl Options {
         self.get(key, "a whole number from 1 to 4294967295", |value| {
             u32::try_from(value.as_u64()?).ok().filter(|n| *n > 0)
         })
+    }
+
+    /// A number over 0.
+    pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key, "a number over 0", |value| value.as_f64().filter(|n| *n > 0.0))
     }
 
     /// A share over 0 and under 1.

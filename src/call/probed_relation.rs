@@ -10,6 +10,7 @@ use io_probe_core::machine::observer::Observer;
 use io_probe_core::run::budget::Stop;
 use pgrx::pg_sys;
 
+use super::named::NamedEnum;
 use super::probe::Probe;
 use super::{Call, Failure, Outcome, admission};
 use crate::error::{Error, Result};
@@ -48,7 +49,7 @@ impl ProbedRelation {
         let has_own_cache = page_cache::is_own_at(&relation.directory());
         let interrupts = Interrupts::of(relation.locked());
         let _descriptors = Reserved::of(&source);
-        let apart = if fork == Fork::MAIN { relation.toast_note() } else { None };
+        let apart = if fork == Fork::Main { relation.toast_note() } else { None };
         Ok(Self { relation, fork, source, placement, roots, has_own_cache, apart, interrupts, _descriptors })
     }
 

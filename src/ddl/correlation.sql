@@ -52,7 +52,7 @@ COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
 COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing. stale concerns kept';
 COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: another session holds a strong lock on the table or index; unsupported: not possible here; void: the samples visit other blocks than predicted';
 COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, one sentence per element';
-COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; how many index entries were looked at; and ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks, index_ms, bitmap_ms}. index_ms and bitmap_ms are the predicted times of an index scan and of a bitmap scan, [cold, warm]; they are known once io_probe_page_cost or io_probe_recommend has measured the table''s tablespace in this session, also at the effective_io_concurrency in force and at 0';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; how many index entries were looked at; and ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
 
 CREATE TYPE io_probe_correlation_row AS (
     index         regclass,

@@ -5,6 +5,7 @@ pub(crate) mod encoding;
 pub(crate) mod executor;
 pub(crate) mod interrupts;
 pub(crate) mod json;
+pub(crate) mod list;
 pub(crate) mod lock;
 pub(crate) mod progress;
 pub(crate) mod refused_setting;

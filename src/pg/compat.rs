@@ -137,29 +137,15 @@ pub(super) fn may_maintain(table: pg_sys::Oid) -> bool {
     return unsafe { pg_sys::pg_class_ownercheck(table, pg_sys::GetUserId()) };
 }
 
-/// May the user execute the function?
-pub(super) fn may_execute(function: pg_sys::Oid) -> bool {
-    may_object(pg_sys::ProcedureRelationId, function, pg_sys::ACL_EXECUTE)
-}
-
 /// May the user create files in the tablespace?
 pub(super) fn may_create_in(tablespace: pg_sys::Oid) -> bool {
-    may_object(pg_sys::TableSpaceRelationId, tablespace, pg_sys::ACL_CREATE)
-}
-
-/// Has the user this right to a function, or a tablespace?
-fn may_object(catalog: pg_sys::Oid, object: pg_sys::Oid, mode: u32) -> bool {
     // SAFETY: a catalog lookup in a transaction; an unknown oid is an ERROR.
     let result = unsafe {
-        let (user, mode) = (pg_sys::GetUserId(), pg_sys::AclMode::from(mode));
+        let (user, mode) = (pg_sys::GetUserId(), pg_sys::ACL_CREATE as pg_sys::AclMode);
         #[cfg(feature = "pg15")]
-        let result = if catalog == pg_sys::ProcedureRelationId {
-            pg_sys::pg_proc_aclcheck(object, user, mode)
-        } else {
-            pg_sys::pg_tablespace_aclcheck(object, user, mode)
-        };
+        let result = pg_sys::pg_tablespace_aclcheck(tablespace, user, mode);
         #[cfg(not(feature = "pg15"))]
-        let result = pg_sys::object_aclcheck(catalog, object, user, mode);
+        let result = pg_sys::object_aclcheck(pg_sys::TableSpaceRelationId, tablespace, user, mode);
         result
     };
     result == pg_sys::AclResult::ACLCHECK_OK

@@ -65,19 +65,16 @@ pub(crate) enum Units {
     Milliseconds,
 }
 
-/// An amount as the server reads that of a setting. Err holds its hint, if it has one.
-pub(crate) fn amount(text: &str, units: Units) -> Result<f64, Option<String>> {
+/// An amount as the server reads that of a setting; None if it is none.
+pub(crate) fn amount(text: &str, units: Units) -> Option<f64> {
     let flags = match units {
         Units::Bytes => pg_sys::GUC_UNIT_BYTE,
         Units::Milliseconds => pg_sys::GUC_UNIT_MS,
     };
     // A text with a zero byte is no amount, and nor is an empty one.
     let text = CString::new(text).unwrap_or_default();
-    let (mut value, mut hint) = (0.0, std::ptr::null());
-    // SAFETY: the text is a C string, and both results are there to be written.
-    if unsafe { pg_sys::parse_real(text.as_ptr(), &mut value, flags as i32, &mut hint) } {
-        return Ok(value);
-    }
-    // SAFETY: a hint is a constant C string in ASCII.
-    Err((!hint.is_null()).then(|| unsafe { CStr::from_ptr(hint) }.to_string_lossy().into_owned()))
+    let mut value = 0.0;
+    // SAFETY: the text is a C string, the result is there to be written, and no hint is asked for.
+    let is_one = unsafe { pg_sys::parse_real(text.as_ptr(), &mut value, flags as i32, std::ptr::null_mut()) };
+    is_one.then_some(value)
 }

@@ -7,8 +7,8 @@
 //!
 //! The value in force stays where it is as good. Where it is not, a candidate is one that is surely better
 //! than it and over the least by half as much at most: one from the rim would not be as good the next time.
-//! Of the candidates the one nearest to two thirds up the values that are as good is chosen, on the scale of
-//! ln(1 + value): below, times rise steeply, and that end moves the most from call to call.
+//! Of the candidates the one nearest to a place above the middle of the values that are as good is chosen, on
+//! the scale of ln(1 + value): below, times rise steeply, and that end moves the most from call to call.
 //!
 //! # Limitations and caveats
 //! - The smallest would do as well, and cost less. Beside neighbours it was another one in each call: of 40
@@ -26,6 +26,9 @@ pub const AS_GOOD: f64 = 1.05;
 
 /// Largest excess over the least at which another value is advised.
 pub(super) const INNER: f64 = 0.5;
+
+/// Where among the values that are as good one is chosen, usually.
+pub(super) const TWO_THIRDS: f64 = 2.0 / 3.0;
 
 /// A value in force that costs this many times as much as the best, though not surely, is nothing to keep:
 /// the next measurement may say otherwise.
@@ -109,15 +112,16 @@ impl Candidates {
         last.0
     }
 
-    /// The plateau of candidates that are the values of one setting, ascending; None without any.
-    pub fn plateau(&self, values: &[u64], current: Option<u64>) -> Option<Plateau> {
+    /// The plateau of candidates that are the values of one setting, ascending; None without any. Chosen is
+    /// the one nearest to `up` of the way from the least that is as good to the greatest.
+    pub fn plateau(&self, values: &[u64], current: Option<u64>, up: f64) -> Option<Plateau> {
         let at = |value: u64| values.iter().position(|other| *other == value);
         let in_force = current.and_then(at);
         let gains = |index: &usize| in_force.is_none_or(|in_force| self.gains(*index, in_force));
         let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
         let inner = || {
             let range = self.range(&along, *values.get(self.best)? as f64);
-            let off = |index: &usize| off_two_thirds(range, along[*index].0);
+            let off = |index: &usize| off_place(range, up, along[*index].0);
             let is_inner = |index: &usize| self.excess(*index) <= INNER && gains(index);
             (0..values.len()).filter(is_inner).min_by(|a, b| off(a).total_cmp(&off(b)))
         };
@@ -134,9 +138,9 @@ impl Candidates {
     }
 }
 
-/// How far a value is from two thirds up a range, as differences of ln(1 + value).
-pub(super) fn off_two_thirds((low, high): (f64, f64), value: f64) -> f64 {
-    (value.ln_1p() - (low.ln_1p() + 2.0 * high.ln_1p()) / 3.0).abs()
+/// How far a value is from the place `up` of the way up a range, as differences of ln(1 + value).
+pub(super) fn off_place((low, high): (f64, f64), up: f64, value: f64) -> f64 {
+    (value.ln_1p() - ((1.0 - up) * low.ln_1p() + up * high.ln_1p())).abs()
 }
 
 /// Which of these times are as good as the least: not surely longer by more than 5 %, nor seemingly by more
@@ -196,7 +200,9 @@ pub fn plateau(choices: &[Choice], current: u64) -> Option<Plateau> {
     let values: Vec<u64> = sorted.iter().map(|choice| choice.value).collect();
     let of = |time: fn(&Choice) -> Interval| {
         let times: Vec<Interval> = sorted.iter().map(time).collect();
-        Candidates::of_times(&times).plateau(&values, Some(current)).filter(|_| values.contains(&current))
+        Candidates::of_times(&times)
+            .plateau(&values, Some(current), TWO_THIRDS)
+            .filter(|_| values.contains(&current))
     };
     let (found, measured) = (of(|choice| choice.time.with_error(choice.error))?, of(|choice| choice.time)?);
     Some(found.beside(measured))

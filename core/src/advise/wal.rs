@@ -16,15 +16,16 @@ use crate::stats::Interval;
 /// A method must be faster by this factor, counted from the near ends of the intervals.
 const GAIN: f64 = 1.10;
 
-/// Does the storage of the WAL keep what it has acknowledged in memory that a power cut empties?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Does the storage of the WAL keep what it has acknowledged in memory that a power cut empties? From best to
+/// worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteCache {
     /// No volatile cache, or one that single writes can pass.
     Safe,
-    /// A volatile cache, and no way past it but to empty it.
-    Volatile,
     /// The kernel does not tell.
     Unknown,
+    /// A volatile cache, and no way past it but to empty it.
+    Volatile,
 }
 
 impl WriteCache {
@@ -35,12 +36,7 @@ impl WriteCache {
             (Some("write back"), Some(false)) => WriteCache::Volatile,
             _ => WriteCache::Unknown,
         };
-        let caches: Vec<WriteCache> = leaves.iter().map(of_leaf).collect();
-        match () {
-            () if caches.contains(&WriteCache::Volatile) => WriteCache::Volatile,
-            () if caches.is_empty() || caches.contains(&WriteCache::Unknown) => WriteCache::Unknown,
-            () => WriteCache::Safe,
-        }
+        leaves.iter().map(of_leaf).max().unwrap_or(WriteCache::Unknown)
     }
 }
 

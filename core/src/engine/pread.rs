@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::buffers::Buffers;
-use super::{Completion, Engine, Kind};
+use super::{Completion, Engine};
 use crate::Result;
 
 /// `pread(2)` at depth 1: the request is made when it is waited for.
@@ -23,10 +23,6 @@ impl Pread {
 }
 
 impl Engine for Pread {
-    fn kind(&self) -> Kind {
-        Kind::Pread
-    }
-
     fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         assert!(slot == 0 && self.pending.is_none(), "slot {slot} is busy or does not exist");
         self.pending = Some((Arc::clone(file), offset, at, len));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::buffers::Buffers;
 use super::pread::pread;
-use super::{Completion, Engine, Kind};
+use super::{Completion, Engine};
 use crate::Result;
 use crate::run::workers::WorkerThreads;
 
@@ -106,10 +106,6 @@ impl PoolShared {
 }
 
 impl Engine for Threads {
-    fn kind(&self) -> Kind {
-        Kind::Threads
-    }
-
     fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         let shared = &self.shared;
         assert!(slot < shared.buffers.slots() && !self.busy[slot], "slot {slot} is busy or does not exist");

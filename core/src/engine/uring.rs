@@ -14,7 +14,7 @@ use std::sync::Arc;
 use io_uring::{IoUring, opcode, types};
 
 use super::buffers::Buffers;
-use super::{Completion, Engine, Kind};
+use super::{Completion, Engine};
 use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
@@ -91,10 +91,6 @@ impl Inner {
 }
 
 impl Engine for Uring {
-    fn kind(&self) -> Kind {
-        Kind::IoUring
-    }
-
     fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         let inner = &self.inner;
         let mut files = inner.files.borrow_mut();

@@ -20,7 +20,7 @@ pub fn evict(open: &OpenFile, should_stop: &mut StopCheck<'_>) -> Result<(Reside
     // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
     const ATTEMPTS: usize = 3;
     let OpenFile { file, path, .. } = open;
-    let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
+    let size = file.metadata().map_err(|e| Error::io("stat file", path, e))?.len();
     let mut left = open.residency(0..size)?;
     for _ in 0..ATTEMPTS {
         if left.cached_bytes == 0 {
@@ -32,7 +32,7 @@ pub fn evict(open: &OpenFile, should_stop: &mut StopCheck<'_>) -> Result<(Reside
             return Ok((left, Some(stop)));
         }
         posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
-            .map_err(|e| Error::io("drop the cached pages of", path, e))?;
+            .map_err(|e| Error::io("drop the cached pages of file", path, e))?;
         left = open.residency(0..size)?;
     }
     Ok((left, None))

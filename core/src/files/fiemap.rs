@@ -59,7 +59,7 @@ pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
     const FIEMAP_FLAG_SYNC: u32 = 0x1;
     use nix::errno::Errno::{EDQUOT, EIO, ENOSPC};
     match Fiemap::of(file, 0..1, FIEMAP_FLAG_SYNC) {
-        Err(e @ (EIO | ENOSPC | EDQUOT)) => Err(Error::io("write back", path, e)),
+        Err(e @ (EIO | ENOSPC | EDQUOT)) => Err(Error::io("write back file", path, e)),
         _ => Ok(()),
     }
 }

@@ -111,14 +111,7 @@ impl Holes {
 
     /// Blocks of `unit` bytes in `bytes` that lie wholly in a hole. `bytes` starts at a block.
     pub fn whole_blocks(&self, bytes: Range<u64>, unit: u64) -> u64 {
-        self.0
-            .iter()
-            .map(|hole| {
-                let first = hole.start.max(bytes.start).div_ceil(unit);
-                let end = hole.end.min(bytes.end) / unit;
-                end.saturating_sub(first)
-            })
-            .sum()
+        self.within(bytes).map(|hole| (hole.end / unit).saturating_sub(hole.start.div_ceil(unit))).sum()
     }
 
     /// `bytes` in runs at multiples of `unit`; holes shorter than `least` stay inside their run.
@@ -168,7 +161,7 @@ fn sought(open: &OpenFile, bytes: &Range<u64>) -> Result<Vec<Range<u64>>> {
         Err(nix::Error::ENXIO) => Ok(bytes.end),
         Err(e) => Err(e),
     };
-    let failed = |e: nix::Error| Error::io("seek in", &open.path, e);
+    let failed = |e: nix::Error| Error::io("seek in file", &open.path, e);
     let mut holes = Vec::new();
     let mut at = bytes.start;
     while at < bytes.end {

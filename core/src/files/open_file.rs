@@ -73,7 +73,7 @@ impl OpenFile {
         dropped::note(&self.path, bytes);
         let (offset, length) = (bytes.start as i64, (bytes.end - bytes.start) as i64);
         posix_fadvise(&self.file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
-            .map_err(|e| Error::io_at("drop cached pages of", &self.path, bytes.start, e))
+            .map_err(|e| Error::io_at("drop cached pages of file", &self.path, bytes.start, e))
     }
 }
 
@@ -84,7 +84,7 @@ fn refused(path: &Path, direct: bool, error: io::Error) -> Error {
         Some(libc::EINVAL | libc::EOPNOTSUPP) if direct => {
             Error::Unsupported { what: "O_DIRECT", why: "the file system refuses it".to_owned() }
         }
-        _ => Error::io("open", path, error),
+        _ => Error::io("open file", path, error),
     }
 }
 

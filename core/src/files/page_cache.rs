@@ -155,7 +155,7 @@ struct Cachestat {
 fn cachestat_of(file: &File, path: &Path, bytes: &Range<u64>) -> Result<Cachestat> {
     let range = CachestatRange { offset: bytes.start, length: bytes.end - bytes.start };
     cachestat(file.as_raw_fd(), range)
-        .map_err(|e| Error::io_at("query the page cache for", path, bytes.start, e))
+        .map_err(|e| Error::io_at("query the page cache for file", path, bytes.start, e))
 }
 
 fn cachestat(fd: i32, range: CachestatRange) -> nix::Result<Cachestat> {
@@ -171,7 +171,7 @@ fn cachestat(fd: i32, range: CachestatRange) -> nix::Result<Cachestat> {
 fn mincore(file: &File, path: &Path, bytes: &Range<u64>) -> Result<u64> {
     let page = page_size();
     let start = bytes.start / page * page;
-    let failed = |e: nix::Error| Error::io_at("map", path, start, e);
+    let failed = |e: nix::Error| Error::io_at("map file", path, start, e);
     let length = NonZeroUsize::new((bytes.end - start) as usize).ok_or_else(|| failed(nix::Error::EINVAL))?;
     // SAFETY: a new mapping at an address of the kernel's choice; nothing else refers to it.
     let mapped =

@@ -113,20 +113,9 @@ impl Scratch {
     /// every MiB) on the way to the storage; the fsync has only metadata left. Err holds a reason to stop.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Scratch`] if it
-    /// gets full meanwhile or the storage fails.
+    /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Io`] if it gets
+    /// full meanwhile or the storage fails.
     pub fn create(
-        place: ScratchLocation<'_>,
-        room: Room,
-        fill: Fill,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<Self, Stop>> {
-        Self::create_with(libc::O_TMPFILE, place, room, fill, should_stop)
-    }
-
-    /// [`Scratch::create`] with the flags that ask for a nameless file in a directory.
-    fn create_with(
-        nameless: i32,
         place: ScratchLocation<'_>,
         room: Room,
         fill: Fill,
@@ -134,17 +123,16 @@ impl Scratch {
     ) -> Result<std::result::Result<Self, Stop>> {
         let directory = place.directory;
         room.check(directory)?;
-        let file = create_nameless(nameless, place)?;
-        let directory = directory.to_owned();
+        let file = create_nameless(libc::O_TMPFILE, place)?;
         let links = match nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
             Ok(links) => Some(links),
             // There is a `/proc`, but no descriptor or memory to open it.
             Err(e @ (nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOMEM)) => {
-                return Err(Error::Scratch { action: "open", directory, offset: None, source: e.into() });
+                return Err(Error::io("open scratch file in directory", directory, e));
             }
             Err(_) => None,
         };
-        let scratch = Self { file, directory, size: room.size, links };
+        let scratch = Self { file, directory: directory.to_owned(), size: room.size, links };
         let stop = scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
         Ok(stop.map_or(Ok(scratch), Err))
     }
@@ -180,20 +168,16 @@ impl Scratch {
             }
             if offset == self.size || offset - written_back >= at_once {
                 let range = written_back..offset;
-                match writeback::of_scratch(&self.file, &self.directory, range, &mut || budget.caller_stop())
-                {
-                    Ok(None) => written_back = offset,
-                    Ok(stopped) => return Ok(stopped),
-                    Err(Error::Io { offset, source, .. }) => {
-                        return Err(self.failed("write back", offset, source));
-                    }
-                    Err(e) => return Err(e),
+                let should_stop = &mut || budget.caller_stop();
+                if let Some(stop) = writeback::of_scratch(&self.file, &self.directory, range, should_stop)? {
+                    return Ok(Some(stop));
                 }
+                written_back = offset;
             }
             budget.pacer().charge_in_sum(offset - start, clock.now() - began);
         }
         let began = clock.now();
-        self.file.sync_all().map_err(|e| self.failed("fsync", None, e))?;
+        self.file.sync_all().map_err(|e| self.failed("fsync scratch file in directory", None, e))?;
         budget.pacer().charge_in_sum(0, clock.now() - began);
         Ok(if limits.make_pauses() { budget.wait() } else { None })
     }
@@ -213,16 +197,16 @@ impl Scratch {
         offset: u64,
         call: impl Fn() -> io::Result<usize>,
     ) -> Result<()> {
-        loop {
+        let error = loop {
             match call() {
                 Ok(got) if got == wanted => return Ok(()),
-                Ok(got) => {
-                    return Err(Error::ShortWrite { directory: self.directory.clone(), offset, wanted, got });
-                }
+                // The server says the same of a write that was cut short without a reason.
+                Ok(_) => break io::Error::from_raw_os_error(libc::ENOSPC),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.failed("write", Some(offset), e)),
+                Err(e) => break e,
             }
-        }
+        };
+        Err(self.failed("write scratch file in directory", Some(offset), error))
     }
 
     /// The error of a system call on this file.
@@ -232,7 +216,7 @@ impl Scratch {
         offset: Option<u64>,
         source: impl Into<io::Error>,
     ) -> Error {
-        Error::Scratch { action, directory: self.directory.clone(), offset, source: source.into() }
+        Error::Io { action, path: self.directory.clone(), offset, source: source.into() }
     }
 
     /// Opens the file once more, for reading and writing and with `flags`, such as `O_DIRECT` or `O_DSYNC`.
@@ -253,7 +237,7 @@ impl Scratch {
             Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) if flags.contains(OFlag::O_DIRECT) => {
                 Err(unsupported("O_DIRECT", "the file system refuses it"))
             }
-            Err(e) => Err(self.failed("open", None, e)),
+            Err(e) => Err(self.failed("open scratch file in directory", None, e)),
         }
     }
 
@@ -271,12 +255,8 @@ impl Scratch {
 
 /// Bytes that an unprivileged process may still allocate on the file system of a directory.
 fn free_bytes(directory: &Path) -> Result<u64> {
-    let facts = statvfs(directory).map_err(|e| Error::Scratch {
-        action: "find room for",
-        directory: directory.to_owned(),
-        offset: None,
-        source: e.into(),
-    })?;
+    let facts =
+        statvfs(directory).map_err(|e| Error::io("find room for scratch file in directory", directory, e))?;
     Ok(facts.blocks_available().saturating_mul(facts.fragment_size()))
 }
 
@@ -286,10 +266,7 @@ fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
     match options.clone().custom_flags(nameless).open(place.directory) {
         Ok(file) => return Ok(file),
         Err(e) if has_no_tmpfile(&e) => {}
-        Err(source) => {
-            let directory = place.directory.to_owned();
-            return Err(Error::Scratch { action: "create", directory, offset: None, source });
-        }
+        Err(e) => return Err(Error::io("create scratch file in directory", place.directory, e)),
     }
     options.create_new(true);
     let created = options.open(place.fallback).or_else(|e| match place.fallback.parent() {
@@ -307,8 +284,8 @@ fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
         }
         _ => Err(e),
     });
-    let file = created.map_err(|e| Error::io("create", place.fallback, e))?;
-    fs::remove_file(place.fallback).map_err(|e| Error::io("remove", place.fallback, e))?;
+    let file = created.map_err(|e| Error::io("create file", place.fallback, e))?;
+    fs::remove_file(place.fallback).map_err(|e| Error::io("remove file", place.fallback, e))?;
     Ok(file)
 }
 
@@ -357,8 +334,8 @@ mod tests {
         fs::read_dir(directory).expect("listed").next().is_none()
     }
 
-    /// A scratch file made with these flags. Its directory was empty whenever it asked.
-    fn scratch(nameless: i32) -> (Scratch, tempfile::TempDir) {
+    /// A scratch file. Its directory was empty whenever it asked.
+    fn scratch() -> (Scratch, tempfile::TempDir) {
         let (directory, fallback) = directory();
         let mut asked = 0;
         let mut should_stop = || {
@@ -367,8 +344,7 @@ mod tests {
             None
         };
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-        let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut should_stop)
-            .expect("created");
+        let created = Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop).expect("created");
         // Four pieces written, one piece written back.
         assert_eq!(asked, 5);
         (created.expect("no reason to stop"), directory)
@@ -381,12 +357,14 @@ mod tests {
     #[test]
     fn it_never_has_a_name() {
         for nameless in [libc::O_TMPFILE, UNKNOWN] {
-            let (scratch, directory) = scratch(nameless);
-            let facts = scratch.file().metadata().expect("stat");
+            let (directory, fallback) = directory();
+            let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+            let file = create_nameless(nameless, place).expect("created");
+            let facts = file.metadata().expect("stat");
             assert_eq!((facts.nlink(), facts.mode() & 0o777), (0, 0o600));
             assert_eq!(facts.dev(), fs::metadata(directory.path()).expect("stat").dev());
             assert!(is_empty(directory.path()));
-            drop(scratch);
+            drop(file);
             assert!(is_empty(directory.path()));
         }
     }
@@ -397,8 +375,7 @@ mod tests {
             let (directory, fallback) = directory();
             fs::write(&fallback, "left by a process of the same number").expect("written");
             let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-            let created = Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut || None);
-            assert!(matches!(created, Ok(Ok(_))), "{created:?}");
+            create_nameless(nameless, place).expect("created");
             assert_eq!(fallback.exists(), !is_used);
         }
     }
@@ -408,8 +385,7 @@ mod tests {
         let (directory, _) = directory();
         let fallback = directory.path().join("pgsql_tmp").join("pgsql_tmp1.io_probe");
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-        let created = Scratch::create_with(UNKNOWN, place, ROOM, Fill::Incompressible, &mut || None);
-        assert!(matches!(created, Ok(Ok(_))), "{created:?}");
+        create_nameless(UNKNOWN, place).expect("created");
         let folder = fs::metadata(directory.path().join("pgsql_tmp")).expect("a folder");
         assert_eq!(folder.mode() & 0o777, 0o700);
         assert!(is_empty(&directory.path().join("pgsql_tmp")));
@@ -439,8 +415,8 @@ mod tests {
         fs::write(&no_directory, "").expect("written");
         let place = ScratchLocation { directory: &no_directory, fallback: &fallback };
         match Scratch::create(place, ROOM, Fill::Incompressible, &mut || None) {
-            Err(Error::Scratch { directory: named, source, .. }) => {
-                assert_eq!((named, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
+            Err(Error::Io { path, source, .. }) => {
+                assert_eq!((path, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
             }
             other => panic!("{other:?}"),
         }
@@ -448,7 +424,7 @@ mod tests {
 
     #[test]
     fn it_is_allocated_and_clean_so_that_overwriting_allocates_nothing() {
-        let (scratch, directory) = scratch(libc::O_TMPFILE);
+        let (scratch, directory) = scratch();
         let all = 0..ROOM.size;
         assert_eq!(scratch.size(), ROOM.size);
         let before = scratch.file().metadata().expect("stat");
@@ -469,7 +445,7 @@ mod tests {
 
     #[test]
     fn its_content_does_not_compress() {
-        let contents = [scratch(libc::O_TMPFILE), scratch(libc::O_TMPFILE)].map(|(scratch, _directory)| {
+        let contents = [scratch(), scratch()].map(|(scratch, _directory)| {
             let mut content = vec![0; ROOM.size as usize];
             scratch.file().read_exact_at(&mut content, 0).expect("read");
             content
@@ -488,22 +464,19 @@ mod tests {
 
     #[test]
     fn it_stops_when_told_to_and_leaves_nothing() {
-        for nameless in [libc::O_TMPFILE, UNKNOWN] {
-            // Before anything is written, in the middle, and before the data is written back.
-            for when in [1, 3, 5] {
-                let (directory, fallback) = directory();
-                let mut asked = 0;
-                let mut should_stop = || {
-                    asked += 1;
-                    (asked == when).then_some(Stop::Statement)
-                };
-                let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-                let created =
-                    Scratch::create_with(nameless, place, ROOM, Fill::Incompressible, &mut should_stop)
-                        .expect("no error");
-                assert_eq!((created.err(), asked), (Some(Stop::Statement), when));
-                assert!(is_empty(directory.path()));
-            }
+        // Before anything is written, in the middle, and before the data is written back.
+        for when in [1, 3, 5] {
+            let (directory, fallback) = directory();
+            let mut asked = 0;
+            let mut should_stop = || {
+                asked += 1;
+                (asked == when).then_some(Stop::Statement)
+            };
+            let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+            let created =
+                Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop).expect("no error");
+            assert_eq!((created.err(), asked), (Some(Stop::Statement), when));
+            assert!(is_empty(directory.path()));
         }
     }
 
@@ -522,7 +495,7 @@ mod tests {
 
     #[test]
     fn each_piece_is_paid_for_and_written_back_under_a_limit() {
-        let (scratch, _directory) = scratch(libc::O_TMPFILE);
+        let (scratch, _directory) = scratch();
         let filled = |limits| {
             let (clock, mut asked) = (Manual::default(), 0);
             let mut should_stop = || {
@@ -547,18 +520,20 @@ mod tests {
     #[test]
     fn without_room_nothing_is_created() {
         let (directory, fallback) = directory();
-        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+        // No file can be created in a file: to try would be another error.
+        let no_directory = directory.path().join("file");
+        fs::write(&no_directory, "").expect("written");
+        let place = ScratchLocation { directory: &no_directory, fallback: &fallback };
         // Only the reserve is missing; only the sum overflows.
         for reserve in [u64::MAX - ROOM.size, u64::MAX] {
             let room = Room { reserve, ..ROOM };
-            let error =
-                Scratch::create_with(UNKNOWN, place, room, Fill::Incompressible, &mut || panic!("asked"))
-                    .expect_err("no room");
+            let error = Scratch::create(place, room, Fill::Incompressible, &mut || panic!("asked"))
+                .expect_err("no room");
             assert_eq!(
                 error.to_string(),
                 format!(
                     "not enough room in directory \"{}\" for a scratch file of 3153920 bytes",
-                    directory.path().display()
+                    no_directory.display()
                 )
             );
             match error {
@@ -568,7 +543,6 @@ mod tests {
                 }
                 other => panic!("{other:?}"),
             }
-            assert!(is_empty(directory.path()));
         }
     }
 
@@ -590,8 +564,8 @@ mod tests {
             &Limits::none(),
             &mut Budget::unlimited(&Monotonic, &mut || None),
         ) {
-            Err(Error::Scratch { directory: named, offset, source, .. }) => {
-                assert_eq!((named.as_path(), offset), (directory, Some(0)));
+            Err(Error::Io { path, offset, source, .. }) => {
+                assert_eq!((path.as_path(), offset), (directory, Some(0)));
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
             }
             other => panic!("{other:?}"),
@@ -603,7 +577,10 @@ mod tests {
         #[repr(align(4096))]
         struct Aligned([u8; BLOCK]);
         for nameless in [libc::O_TMPFILE, UNKNOWN] {
-            let (scratch, _directory) = scratch(nameless);
+            let (scratch, directory) = scratch();
+            let fallback = directory.path().join("xlogtemp.1");
+            let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+            let scratch = Scratch { file: create_nameless(nameless, place).expect("created"), ..scratch };
             let direct = scratch.open(libc::O_DIRECT | libc::O_DSYNC).expect("opened");
             assert_eq!(flags(&direct) & (libc::O_DIRECT | libc::O_DSYNC), libc::O_DIRECT | libc::O_DSYNC);
             assert_eq!(flags(scratch.file()) & (libc::O_DIRECT | libc::O_DSYNC), 0);

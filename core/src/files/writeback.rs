@@ -42,7 +42,7 @@ pub fn of_relation(
             if let Some(stop) = should_stop() {
                 return Ok(Some(stop));
             }
-            flush(&open.file, &open.path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
+            flush("write back file", &open.file, &open.path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
             if let Some(stop) = settle(open, &step, should_stop)? {
                 return Ok(Some(stop));
             }
@@ -57,10 +57,11 @@ pub fn of_relation(
     Ok(None)
 }
 
-/// Writes back the dirty pages of `bytes` of a file that is the caller's own, as are its errors.
+/// Writes back the dirty pages of `bytes` of a file that is the caller's own, as are its errors; they name
+/// the directory.
 pub fn of_scratch(
     file: &File,
-    path: &Path,
+    directory: &Path,
     bytes: Range<u64>,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<Option<Stop>> {
@@ -69,7 +70,8 @@ pub fn of_scratch(
             return Ok(Some(stop));
         }
         let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-        flush(file, path, &step, libc::SYNC_FILE_RANGE_WRITE | wait)?;
+        let flags = libc::SYNC_FILE_RANGE_WRITE | wait;
+        flush("write back scratch file in directory", file, directory, &step, flags)?;
     }
     Ok(None)
 }
@@ -93,7 +95,13 @@ fn steps(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     bytes.step_by(STEP as usize).map(move |start| start..end.min(start + STEP))
 }
 
-fn flush(file: &File, path: &Path, step: &Range<u64>, flags: libc::c_uint) -> Result<()> {
+fn flush(
+    action: &'static str,
+    file: &File,
+    path: &Path,
+    step: &Range<u64>,
+    flags: libc::c_uint,
+) -> Result<()> {
     let (offset, length) = (step.start as i64, (step.end - step.start) as i64);
     loop {
         // SAFETY: the call takes no pointer; the descriptor is open for as long as `file` is borrowed.
@@ -101,7 +109,7 @@ fn flush(file: &File, path: &Path, step: &Range<u64>, flags: libc::c_uint) -> Re
         match nix::Error::result(result) {
             Ok(_) => return Ok(()),
             Err(nix::Error::EINTR) => {}
-            Err(e) => return Err(Error::io_at("write back", path, step.start, e)),
+            Err(e) => return Err(Error::io_at(action, path, step.start, e)),
         }
     }
 }

@@ -14,30 +14,14 @@
 //! Sources: proc_stat(5); the kernel's `Documentation/filesystems/proc.rst` (iowait), `get_idle_time` in
 //! `fs/proc/stat.c` (CPUs that go offline) and `account_guest_time` in `kernel/sched/cputime.c`.
 
-use std::fs;
+use std::{array, fs};
 
 use crate::machine::device::Roots;
 
-/// CPU time since boot, summed over all CPUs, in ticks of `sysconf(_SC_CLK_TCK)` a second.
+/// CPU time since boot, summed over all CPUs, in ticks of `sysconf(_SC_CLK_TCK)` a second: the first eight
+/// counters of the line, from `user` to `steal`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CpuTimes {
-    /// User code, guests included.
-    pub user: u64,
-    /// User code at a lowered priority, guests included.
-    pub nice: u64,
-    /// The kernel on behalf of tasks.
-    pub system: u64,
-    /// Nothing to do.
-    pub idle: u64,
-    /// Nothing to do but wait for I/O; from kernel 2.5.41 on.
-    pub iowait: u64,
-    /// Interrupts; from kernel 2.6.0 on.
-    pub irq: u64,
-    /// Softirqs; from kernel 2.6.0 on.
-    pub softirq: u64,
-    /// Time that the hypervisor gave to others; from kernel 2.6.11 on.
-    pub steal: u64,
-}
+pub struct CpuTimes(pub(crate) [u64; 8]);
 
 /// Shares of an interval's CPU time, in percent. Together they make 100, up to the rounding of the sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,18 +39,15 @@ pub struct CpuShares {
 }
 
 impl CpuTimes {
-    /// The first line of `/proc/stat`. `None` if it is not the line `cpu` with at least the four counters
-    /// that every kernel has; those that an old kernel lacks are 0, unknown ones at the end are ignored.
+    /// The first line of `/proc/stat`. `None` if it is not the line `cpu` with these counters; later ones are
+    /// ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.lines().next()?.split_ascii_whitespace();
         if words.next()? != "cpu" {
             return None;
         }
-        let mut ticks = words.map(|word| word.parse().ok());
-        let (user, nice, system, idle) = (ticks.next()??, ticks.next()??, ticks.next()??, ticks.next()??);
-        let mut later = || ticks.next().unwrap_or(Some(0));
-        let (iowait, irq, softirq, steal) = (later()?, later()?, later()?, later()?);
-        Some(Self { user, nice, system, idle, iowait, irq, softirq, steal })
+        let ticks = words.take(8).map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        Some(Self(ticks.try_into().ok()?))
     }
 
     /// The counters now; `None` where the kernel does not tell.
@@ -76,10 +57,9 @@ impl CpuTimes {
 
     /// The shares of the time since `earlier`; `None` if there was not a tick between the two.
     pub fn since(&self, earlier: &CpuTimes) -> Option<CpuShares> {
-        let ticks = |counter: fn(&CpuTimes) -> u64| counter(self).saturating_sub(counter(earlier)) as f64;
-        let user = ticks(|t| t.user) + ticks(|t| t.nice);
-        let system = ticks(|t| t.system) + ticks(|t| t.irq) + ticks(|t| t.softirq);
-        let (iowait, idle, steal) = (ticks(|t| t.iowait), ticks(|t| t.idle), ticks(|t| t.steal));
+        let [user, nice, system, idle, iowait, irq, softirq, steal] =
+            array::from_fn(|counter| self.0[counter].saturating_sub(earlier.0[counter]) as f64);
+        let (user, system) = (user + nice, system + irq + softirq);
         let all = user + system + iowait + idle + steal;
         let share = |part: f64| 100.0 * part / all;
         (all > 0.0).then(|| CpuShares {
@@ -105,37 +85,21 @@ mod tests {
 
     #[test]
     fn reads_the_line_of_all_cpus() {
-        let expected = CpuTimes {
-            user: 100,
-            nice: 10,
-            system: 50,
-            idle: 1000,
-            iowait: 40,
-            irq: 5,
-            softirq: 6,
-            steal: 2,
-        };
-        assert_eq!(CpuTimes::parse("cpu  100 10 50 1000 40 5 6 2 7 0\ncpu0 1 1 1 1\n"), Some(expected));
-    }
-
-    #[test]
-    fn what_an_old_kernel_lacks_is_zero() {
-        let four = CpuTimes { user: 1, nice: 2, system: 3, idle: 4, ..CpuTimes::default() };
-        assert_eq!(CpuTimes::parse("cpu 1 2 3 4"), Some(four));
-        let seven = CpuTimes { iowait: 5, irq: 6, softirq: 7, ..four };
-        assert_eq!(CpuTimes::parse("cpu 1 2 3 4 5 6 7\n"), Some(seven));
+        let expected = CpuTimes([100, 10, 50, 1000, 40, 5, 6, 2]);
+        assert_eq!(times("cpu  100 10 50 1000 40 5 6 2 7 0\ncpu0 1 1 1 1\n"), expected);
+        assert_eq!(times("cpu 1 2 3 4 5 6 7 8"), CpuTimes([1, 2, 3, 4, 5, 6, 7, 8]));
     }
 
     #[test]
     fn refuses_other_text() {
         for text in [
             "",
-            "\ncpu 1 2 3 4",
-            "cpu0 1 2 3 4",
-            "cpu 1 2 3",
-            "cpu 1 2 3 x",
-            "cpu 1 2 3 4 -5",
-            "intr 1 2 3 4",
+            "\ncpu 1 2 3 4 5 6 7 8",
+            "cpu0 1 2 3 4 5 6 7 8",
+            "cpu 1 2 3 4 5 6 7",
+            "cpu 1 2 3 4 5 6 7 x",
+            "cpu 1 2 3 4 -5 6 7 8",
+            "intr 1 2 3 4 5 6 7 8",
         ] {
             assert_eq!(CpuTimes::parse(text), None, "{text}");
         }
@@ -152,14 +116,14 @@ mod tests {
 
     #[test]
     fn iowait_that_went_backwards_counts_as_none() {
-        let shares = times("cpu 10 0 0 40 90").since(&times("cpu 0 0 0 10 100")).expect("shares");
+        let shares = times("cpu 10 0 0 40 90 0 0 0").since(&times("cpu 0 0 0 10 100 0 0 0")).expect("shares");
         assert_eq!((shares.user_pct, shares.idle_pct, shares.iowait_pct), (25.0, 75.0, 0.0));
     }
 
     #[test]
     fn without_a_tick_there_are_no_shares() {
         assert_eq!(times(LATER).since(&times(LATER)), None);
-        assert_eq!(times("cpu 1 2 3 4 5").since(&times("cpu 1 2 3 4 6")), None);
+        assert_eq!(times("cpu 1 2 3 4 5 6 7 8").since(&times("cpu 1 2 3 4 6 6 7 8")), None);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 pub use self::series::WaySeries;
 pub use self::spans::NotCold;
-pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier, TimeRow};
+pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier};
 use self::turns::Turns;
 use crate::Result;
 use crate::files::RelationFiles;

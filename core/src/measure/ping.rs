@@ -43,6 +43,8 @@ pub struct Writer<'a> {
     scratch: &'a Scratch,
     block_size: usize,
     order: Permutation,
+    /// Writes so far.
+    writes: u64,
     buffer: Buffers,
     content: Xoshiro256PlusPlus,
 }
@@ -59,14 +61,16 @@ impl<'a> Writer<'a> {
             scratch,
             block_size: block_size as usize,
             order: Permutation::new(scratch.size() / u64::from(block_size), seed),
+            writes: 0,
             buffer: Buffers::new(1, block_size as usize)?,
             content: Xoshiro256PlusPlus::seed_from_u64(seed),
         })
     }
 
-    /// Writes the block at place `index` of the order, which begins again at its end.
-    fn write(&mut self, index: u64, clock: &dyn Clock) -> Result<(u64, u64)> {
-        let block = self.order.at(index % self.order.len());
+    /// Writes the next block of the order, which begins again at its end.
+    fn write(&mut self, clock: &dyn Clock) -> Result<Pong> {
+        let block = self.order.at(self.writes % self.order.len());
+        self.writes += 1;
         let offset = block * self.block_size as u64;
         let buffer = self.buffer.slot_at(0, 0, self.block_size);
         // SAFETY: the slot has this size, and nobody else uses it.
@@ -74,16 +78,12 @@ impl<'a> Writer<'a> {
         self.content.fill_bytes(content);
         let started = clock.now();
         self.scratch.write(&self.file, content, offset)?;
-        Ok((block, clock.now() - started))
+        Ok(Pong { block, found: None, warmup: false, time_ns: clock.now() - started })
     }
 }
 
-/// Reads the next block of `plan` that holds data, and says how long that took; None when none is left.
-fn read(
-    plan: &mut Plan<'_>,
-    engine: &mut Pread,
-    budget: &mut Budget<'_>,
-) -> Result<Option<(u64, Found, u64)>> {
+/// Reads the next block of `plan` that holds data; None when none is left.
+fn read(plan: &mut Plan<'_>, engine: &mut Pread, budget: &mut Budget<'_>) -> Result<Option<Pong>> {
     let (source, clock) = (plan.source(), budget.clock());
     let block_size = source.block_size() as usize;
     loop {
@@ -99,9 +99,9 @@ fn read(
         let started = clock.now();
         engine.submit(0, &file, offset, block_size);
         let completion = engine.wait(&mut || ())?;
-        let took = clock.now() - started;
+        let time_ns = clock.now() - started;
         expect_full(completion, &source.path(source.segment(fetch.block)), offset, block_size)?;
-        return Ok(Some((fetch.block, fetch.found, took)));
+        return Ok(Some(Pong { block: fetch.block, found: Some(fetch.found), warmup: false, time_ns }));
     }
 }
 
@@ -128,7 +128,6 @@ pub fn ping(
     budget.pacer().set_every(nanoseconds(every));
     let mut rested = budget.started();
     let mut pongs: Vec<Pong> = Vec::new();
-    let mut writes = 0;
     let mut stop = None;
     for index in 0..u64::from(count) {
         stop = if budget.bytes_left() < block_size { Some(Stop::Bytes) } else { budget.wait() };
@@ -139,18 +138,14 @@ pub fn ping(
         let pong = match (&mut writer, &mut reader) {
             (Some(writer), _) if writes_now => {
                 budget.spend(block_size);
-                let (block, time_ns) = writer.write(writes, clock)?;
-                writes += 1;
-                Pong { block, found: None, warmup: false, time_ns }
+                Some(writer.write(clock)?)
             }
-            (_, Some((plan, engine))) => match read(plan, engine, &mut budget)? {
-                Some((block, found, time_ns)) => Pong { block, found: Some(found), warmup: false, time_ns },
-                None => {
-                    stop = budget.poll();
-                    break;
-                }
-            },
-            _ => break,
+            (_, Some((plan, engine))) => read(plan, engine, &mut budget)?,
+            _ => None,
+        };
+        let Some(pong) = pong else {
+            stop = budget.poll();
+            break;
         };
         budget.pacer().charge_on_schedule(block_size, pong.time_ns);
         rested = clock.now().saturating_add(budget.pacer().rest_ns(pong.time_ns));

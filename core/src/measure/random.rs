@@ -95,8 +95,8 @@ impl RandomRun {
         if self.throttled {
             return (self.with_data() > 0).then(|| self.with_data() as f64 * 1e9 / self.elapsed_ns as f64);
         }
-        let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
-        self.interval.map(|interval| interval.value).or_else(plain).map(|ns| 1e9 / ns)
+        let ns = self.interval.map(|interval| interval.value).or_else(|| self.rated.ns_each());
+        ns.map(|ns| 1e9 / ns)
     }
 
     /// This run and a later one as one, without an interval.
@@ -115,7 +115,7 @@ impl RandomRun {
             holes: self.holes + later.holes,
             passed_over: self.passed_over + later.passed_over,
             unknown: self.unknown + later.unknown,
-            rated: Slice { ns: self.rated.ns + later.rated.ns, work: self.rated.work + later.rated.work },
+            rated: self.rated.plus(later.rated),
             interval: None,
             elapsed_ns: self.elapsed_ns + later.elapsed_ns,
             throttled: self.throttled || later.throttled,

@@ -44,8 +44,8 @@ use crate::measure::BlockReader;
 use crate::measure::scan::{self, Buffered, Scan, ScanRun, Steps};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::cpu_of_thread_ns;
-use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
-use crate::stats::{Interval, MIN_FOR_MEDIAN};
+use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
+use crate::stats::{Interval, Looks, MIN_FOR_MEDIAN};
 use crate::{Error, Result};
 
 /// How many of the widest windows a turn reads, within the two bounds that follow, in bytes.

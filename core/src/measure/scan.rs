@@ -98,8 +98,7 @@ pub struct Scan {
 impl Scan {
     /// Nanoseconds per block that held data; None when there was none.
     pub fn ns_per_block(&self) -> Option<f64> {
-        let plain = || (self.rated.work > 0).then(|| self.rated.ns as f64 / self.rated.work as f64);
-        self.interval.map(|i| i.value).or_else(plain)
+        self.interval.map(|interval| interval.value).or_else(|| self.rated.ns_each())
     }
 }
 

@@ -87,8 +87,7 @@ pub fn logs_nameless_files(fs_type: &str) -> bool {
 /// Returns what is known of each. A stop of the caller, or of the statement, ends all that are not over.
 ///
 /// # Errors
-/// [`Error::Scratch`] or [`Error::ShortWrite`] if a call fails: a device that loses writes is not measured
-/// on.
+/// [`Error::Io`] if a call fails: a device that loses writes is not measured on.
 pub fn run(
     files: &Files,
     run: &SyncRun<'_>,

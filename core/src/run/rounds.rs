@@ -110,28 +110,6 @@ impl Rounds {
     }
 }
 
-/// When to look whether all is precise: an interval takes time to compute, and is hardly narrower than a turn
-/// before. A look is due after some turns, and again whenever half as many more were taken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Looks {
-    next: u64,
-}
-
-impl Looks {
-    pub(crate) fn from(turns: u64) -> Self {
-        Self { next: turns }
-    }
-
-    /// Is a look due after `turns` turns?
-    pub(crate) fn are_due(&mut self, turns: u64) -> bool {
-        let due = turns >= self.next;
-        if due {
-            self.next = turns + turns / 2;
-        }
-        due
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,12 +174,5 @@ mod tests {
         let precise = Ended::Break(Some(Stop::Precise));
         assert_eq!(taken(rounds, Order { enough: 4, ..ALL }), (vec![0, 1, 2, 2, 1, 0], precise));
         assert_eq!(taken(rounds, Order { over: Some(1), ..ALL }).0, [0, 2, 2, 0, 0, 2]);
-    }
-
-    #[test]
-    fn looks_get_rarer() {
-        let mut looks = Looks::from(6);
-        let due: Vec<u64> = (1..=30).filter(|&turns| looks.are_due(turns)).collect();
-        assert_eq!(due, [6, 9, 13, 19, 28]);
     }
 }

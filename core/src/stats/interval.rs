@@ -54,18 +54,14 @@ pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
 
 fn interval(slices: &[Slice], least: usize, inflation: impl Fn(&[f64]) -> f64) -> Option<Interval> {
     let n = slices.len();
-    let ns: u64 = slices.iter().map(|s| s.ns).sum();
-    let work: u64 = slices.iter().map(|s| s.work).sum();
-    if n < least || work == 0 {
-        return None;
-    }
-    let value = ns as f64 / work as f64;
+    let total = Slice::sum(slices);
+    let value = total.ns_each().filter(|_| n >= least)?;
     let residuals: Vec<f64> = slices.iter().map(|s| s.ns as f64 - value * s.work as f64).collect();
     let inflation = inflation(&residuals);
     let count = n as f64;
     let degrees = ((count - 1.0) / inflation).max(1.0);
     let t = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
-    let half = t * deviation(&residuals) * (inflation / count).sqrt() / (work as f64 / count);
+    let half = t * deviation(&residuals) * (inflation / count).sqrt() / (total.work as f64 / count);
     Some(Interval { value, low: (value - half).max(0.0), high: value + half })
 }
 
@@ -75,7 +71,7 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
     if slices.len() < MIN_SLICES {
         return None;
     }
-    let times: Vec<f64> = slices.iter().filter(|s| s.work > 0).map(|s| s.ns as f64 / s.work as f64).collect();
+    let times: Vec<f64> = slices.iter().filter_map(|slice| slice.ns_each()).collect();
     let middle = (times.len() as f64 - 1.0) / 2.0;
     let centred = || (0..times.len()).map(|i| i as f64 - middle);
     let spread: f64 = centred().map(|x| x * x).sum();

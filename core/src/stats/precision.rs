@@ -12,29 +12,47 @@ use super::{Interval, Slices, of_ratio};
 /// Time that must have been measured before the first look, in nanoseconds.
 const FIRST_LOOK_NS: u64 = 1_000_000_000;
 
+/// When to look whether all is precise: an interval takes time to compute, and is hardly narrower than a
+/// moment before. A look is due after so many turns, or so much time, and again after half as much more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looks {
+    next: u64,
+}
+
+impl Looks {
+    /// The first is due after `first` turns, or nanoseconds.
+    pub(crate) fn from(first: u64) -> Self {
+        Self { next: first }
+    }
+
+    /// Is a look due, after `spent` of them?
+    pub(crate) fn are_due(&mut self, spent: u64) -> bool {
+        let due = spent >= self.next;
+        if due {
+            self.next = spent + spent / 2;
+        }
+        due
+    }
+}
+
 /// Decides when to look, and whether the interval is narrow enough.
 #[derive(Debug)]
 pub struct Precision {
     wanted: Option<f64>,
-    next_look: u64,
+    looks: Looks,
 }
 
 impl Precision {
     /// Half the interval's width over its value shall be at most `wanted` (0.05 is ±5 %).
     pub fn new(wanted: Option<f64>) -> Self {
-        Self { wanted, next_look: FIRST_LOOK_NS }
+        Self { wanted, looks: Looks::from(FIRST_LOOK_NS) }
     }
 
     /// A slice was closed. Is the interval of all that are steady as narrow as wanted?
     pub fn reached(&mut self, slices: &Slices) -> bool {
         let Some(wanted) = self.wanted else { return false };
-        let spent = slices.total().ns;
-        if spent < self.next_look {
-            return false;
-        }
-        self.next_look = spent + spent / 2;
         let narrow = |interval: Interval| interval.relative_half_width() <= wanted;
-        of_ratio(&slices.steady()).is_some_and(narrow)
+        self.looks.are_due(slices.total().ns) && of_ratio(&slices.steady()).is_some_and(narrow)
     }
 }
 
@@ -44,6 +62,13 @@ mod tests {
     use rand::SeedableRng;
     use rand_distr::{Distribution, StandardNormal};
     use rand_xoshiro::Xoshiro256PlusPlus;
+
+    #[test]
+    fn looks_get_rarer() {
+        let mut looks = Looks::from(6);
+        let due: Vec<u64> = (1..=30).filter(|&turns| looks.are_due(turns)).collect();
+        assert_eq!(due, [6, 9, 13, 19, 28]);
+    }
 
     /// Share of runs, ended by the precision or after `most` slices, whose interval holds the truth; and
     /// the mean number of slices.

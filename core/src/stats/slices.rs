@@ -16,9 +16,20 @@ pub struct Slice {
 }
 
 impl Slice {
-    fn add(&mut self, other: Slice) {
-        self.ns += other.ns;
-        self.work += other.work;
+    /// Both as one.
+    #[inline]
+    pub fn plus(self, other: Slice) -> Slice {
+        Slice { ns: self.ns + other.ns, work: self.work + other.work }
+    }
+
+    /// All of them as one.
+    pub fn sum(slices: &[Slice]) -> Slice {
+        slices.iter().copied().fold(Slice::default(), Slice::plus)
+    }
+
+    /// Nanoseconds per unit of work; None without any.
+    pub fn ns_each(self) -> Option<f64> {
+        (self.work > 0).then(|| self.ns as f64 / self.work as f64)
     }
 }
 
@@ -53,8 +64,8 @@ impl Slices {
     #[inline]
     pub fn add(&mut self, ns: u64, work: u64) -> bool {
         let step = Slice { ns, work };
-        self.total.add(step);
-        self.open.add(step);
+        self.total = self.total.plus(step);
+        self.open = self.open.plus(step);
         if self.open.ns < self.width_ns {
             return false;
         }
@@ -73,14 +84,7 @@ impl Slices {
     /// The closed slices, joined into about a hundred (99 at least where there are that many).
     fn joined(&self) -> Vec<Slice> {
         let per_group = (self.closed.len() / Self::WANTED).max(1);
-        self.closed
-            .chunks_exact(per_group)
-            .map(|group| {
-                let mut sum = Slice::default();
-                group.iter().for_each(|s| sum.add(*s));
-                sum
-            })
-            .collect()
+        self.closed.chunks_exact(per_group).map(Slice::sum).collect()
     }
 
     /// The joined slices without the first, which is warm-up, as long as enough are left for an interval.
@@ -94,9 +98,7 @@ impl Slices {
 
     fn merge_neighbours(&mut self) {
         for i in 0..self.closed.len() / 2 {
-            let mut sum = self.closed[2 * i];
-            sum.add(self.closed[2 * i + 1]);
-            self.closed[i] = sum;
+            self.closed[i] = self.closed[2 * i].plus(self.closed[2 * i + 1]);
         }
         self.closed.truncate(self.closed.len() / 2);
         self.width_ns *= 2;

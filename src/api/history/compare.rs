@@ -171,11 +171,8 @@ fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {
 /// `io_probe_changes_row`; the type's comments say what each attribute means.
 #[derive(Debug, Serialize)]
 pub(in crate::api) struct Change {
-    probe: String,
-    object: String,
-    pub(in crate::api) item: String,
-    metric: String,
-    pub(in crate::api) unit: String,
+    #[serde(flatten)]
+    pub(in crate::api) metric: Metric,
     pub(in crate::api) before: Option<f64>,
     pub(in crate::api) now: Option<f64>,
     pub(in crate::api) ratio: Option<f64>,
@@ -231,13 +228,8 @@ fn is_in_use(figure: &Recent) -> bool {
 
 impl Change {
     fn of(found: &Comparison, level: f64, recent: Recent) -> Self {
-        let Metric { probe, object, item, metric, unit, .. } = recent.metric;
         Self {
-            probe,
-            object,
-            item,
-            metric,
-            unit,
+            metric: recent.metric,
             before: found.a.map(figure),
             now: found.b.map(figure),
             ratio: found.ratio.map(figure),

@@ -32,7 +32,7 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts as catalog_facts;
-use crate::pg::history::{Cause, Failed, ProbeFunction, Value as Given, server_facts};
+use crate::pg::history::{Failed, ProbeFunction, Value as Given, server_facts};
 
 /// Version of the layout of a result.
 pub(super) const FORMAT: u32 = 1;
@@ -71,13 +71,13 @@ pub(in crate::api) fn measure(
     let observer = Observer::new(server::read_account(), &below, &roots);
     let (outcome, surroundings) = observer.beside(|| function.run(&values));
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
-    let (status, what, rows, cause) = match outcome {
-        Ok(rows) => ("ok", "ended", rows, None),
-        Err(Failed::Skipped(cause)) => ("skipped", "was skipped", "[]".to_owned(), Some(cause)),
-        Err(Failed::Failed(cause)) => ("failed", "failed", "[]".to_owned(), Some(cause)),
+    let (rows, failed) = match outcome {
+        Ok(rows) => (rows, None),
+        Err(failed) => ("[]".to_owned(), Some(failed)),
     };
-    if let Some(Cause { sqlstate, message }) = &cause {
-        Error::warning(format!("probe \"{probe}\" {what}: {message}"))
+    if let Some(Failed { status, sqlstate, message }) = &failed {
+        let was = if *status == "skipped" { "was " } else { "" };
+        Error::warning(format!("probe \"{probe}\" {was}{status}: {message}"))
             .detail(format!("SQLSTATE is {sqlstate}."))
             .warn();
     }
@@ -86,9 +86,9 @@ pub(in crate::api) fn measure(
         "version": env!("CARGO_PKG_VERSION"),
         "probe": probe,
         "args": plain(&function, &values),
-        "status": status,
-        "sqlstate": cause.as_ref().map(|cause| &cause.sqlstate),
-        "message": cause.as_ref().map(|cause| &cause.message),
+        "status": failed.as_ref().map_or("ok", |failed| failed.status),
+        "sqlstate": failed.as_ref().map(|failed| &failed.sqlstate),
+        "message": failed.as_ref().map(|failed| &failed.message),
         "started_at": started_at,
         "elapsed_ms": elapsed_ms,
     });

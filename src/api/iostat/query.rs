@@ -6,14 +6,12 @@ use io_probe_core::machine::account::{Account, AccountTally};
 use io_probe_core::machine::iostat::Sampler;
 use pgrx::datum::Interval;
 use pgrx::prelude::*;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::row::{self, IostatRow};
+use super::row;
 use super::{MOST_ROWS, OPTIONS, Watched, interval};
-use crate::api::row::{IO_WORKERS, WORKERS_SERVE_ALL, device_source, why_lost};
+use crate::api::row::{IO_WORKERS, Row, WORKERS_SERVE_ALL, device_source, ms, why_lost};
 use crate::call::Begin;
-use crate::call::arguments::figure;
 use crate::call::options::Options;
 use crate::call::probe::Probe;
 use crate::error::{Error, Result};
@@ -47,25 +45,15 @@ fn io_probe_iostat_query(query: Option<Query>, every: Option<Interval>, options:
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
         let every = interval(every)?;
         let watched = Watched::find(options.text("device")?.as_deref())?;
-        query::check(&query)?;
+        query::check_single(&query, "SELECT and VALUES can be watched.")?;
         watch(&query, every, watched)
     };
     Rows::answer(rows)
 }
 
-/// `io_probe_iostat_query_row`: a row of `io_probe_iostat`, or the last one, which is the query's.
-#[derive(Debug, Serialize)]
-struct QueryRow {
-    #[serde(flatten)]
-    row: IostatRow,
-    /// The query's own figures.
-    #[serde(flatten)]
-    query: Option<Value>,
-}
-
 /// Runs the query beside a thread that samples. The thread ends with the query, also by an ERROR. The query
 /// is the user's, and may be a probe under its own bounds.
-fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<QueryRow>> {
+fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<Vec<Row>> {
     let _call = Begin::of(Probe::IostatQuery).beside_query()?;
     let _nested = Nested::begin()?;
     let most = (MOST_ROWS / watched.rows_a_sample()).clamp(LEAST_SAMPLES, MOST_SAMPLES);
@@ -75,8 +63,9 @@ fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<
     let used = query::discard(query);
     let series = sampler.finish();
     let fetched = fetched(&tally, used.parallel);
-    let rows = row::of_series(&watched, &series, None).into_iter().map(|row| QueryRow { row, query: None });
-    Ok(rows.chain([closing(&used, account, fetched)]).collect())
+    let mut rows = row::of_series(&watched, &series, None);
+    rows.push(closing(&used, account, fetched));
+    Ok(rows)
 }
 
 /// A call of this function, which may be in the query of another one.
@@ -106,9 +95,9 @@ fn fetched(tally: &AccountTally, parallel: bool) -> std::result::Result<u64, &'s
     tally.bytes().map_err(why_lost)
 }
 
-fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> QueryRow {
-    let mut row = IostatRow::now(None);
-    row.elapsed_ms = Some(figure(used.elapsed_ns as f64 / 1e6));
+/// The last row, which is the query's.
+fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'static str>) -> Row {
+    let mut row = row::now();
     let source = device_source(account);
     match fetched {
         Ok(_) if source == IO_WORKERS => row.caveats.note(WORKERS_SERVE_ALL),
@@ -116,7 +105,8 @@ fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'st
         Err(why) => row.caveats.note(why),
     }
     let blocks = &used.blocks;
-    let query = json!({
+    row.set(json!({
+        "elapsed_ms": ms(used.elapsed_ns),
         "query_rows": used.rows,
         "shared_blks_hit": blocks.shared_blks_hit,
         "shared_blks_read": blocks.shared_blks_read,
@@ -130,6 +120,6 @@ fn closing(used: &Used, account: Account, fetched: std::result::Result<u64, &'st
         "wal_bytes": used.wal_bytes,
         "device_bytes": fetched.ok(),
         "device_source": fetched.ok().map(|_| source),
-    });
-    QueryRow { row, query: Some(query) }
+    }));
+    row
 }

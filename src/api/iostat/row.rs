@@ -3,50 +3,35 @@
 use io_probe_core::machine::device::{Activity, Traffic};
 use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
 use io_probe_core::run::budget::Stop;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Watched;
-use crate::api::row::{Caveats, Status, UTIL_DOUBTFUL};
+use crate::api::row::{Row, UTIL_DOUBTFUL, ms};
 use crate::call::arguments::figure;
 use crate::pg::backend::server;
 
-/// `io_probe_iostat_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct IostatRow {
-    sampled_at: String,
-    device: Option<String>,
-    /// What the device did.
-    #[serde(flatten)]
-    requests: Option<Value>,
-    /// What the machine did.
-    #[serde(flatten)]
-    machine: Option<Value>,
-    cgroup_rmib_s: Option<f64>,
-    cgroup_wmib_s: Option<f64>,
-    sample: Option<u64>,
-    pub(super) elapsed_ms: Option<f64>,
-    #[serde(flatten)]
-    pub(super) caveats: Caveats,
-}
-
 /// The rows of a run, by interval, then by device. Only the last interval says that a run was stopped.
-pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option<Stop>) -> Vec<IostatRow> {
+pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option<Stop>) -> Vec<Row> {
     let samples = series.samples();
     let mut rows = Vec::with_capacity(samples.len() * watched.rows_a_sample());
     for (number, sample) in (1..).zip(&samples) {
         let devices = watched.watch.devices().iter().zip(&sample.devices);
-        rows.extend(devices.map(|(device, seen)| IostatRow::of_device(number, sample, device.name(), seen)));
+        rows.extend(
+            devices.map(|(device, seen)| of_device(of_sample(number, sample), sample, device.name(), seen)),
+        );
         if sample.devices.is_empty() {
-            rows.push(IostatRow::without_device(number, sample, &watched.notes));
+            let mut row = of_sample(number, sample);
+            row.caveats.refuse("no block device is known behind the server's directories");
+            row.caveats.notes.extend_from_slice(&watched.notes);
+            rows.push(row);
         }
     }
     if let Some(stop) = stop {
         let last = rows.len().saturating_sub(watched.rows_a_sample());
-        for IostatRow { caveats, .. } in &mut rows[last..] {
+        for Row { caveats, .. } in &mut rows[last..] {
             // A row without figures is not a partial one: it keeps its status.
-            match caveats.status {
-                Status::Ok => caveats.stopped(stop),
+            match caveats.status() {
+                "ok" => caveats.stopped(stop),
                 _ => caveats.note(stop.to_string()),
             }
         }
@@ -61,22 +46,20 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
     rows
 }
 
-/// The rows of a call that came too late to begin.
-pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
-    let row = |device: Option<String>| {
-        let mut row = IostatRow::now(device);
-        row.caveats.not_begun(why);
-        row
-    };
-    let devices = watched.watch.devices();
-    if devices.is_empty() {
-        return vec![row(None)];
-    }
-    devices.iter().map(|device| row(Some(device.name().to_owned()))).collect()
+/// The row of a call that came too late to begin.
+pub(super) fn not_begun(why: Stop) -> Row {
+    let mut row = now();
+    row.caveats.not_begun(why);
+    row
+}
+
+/// A row without figures.
+pub(super) fn now() -> Row {
+    Row::default().with(json!({"sampled_at": server::now()}))
 }
 
 /// Notes the limits that the cgroup sets, in the first interval; those on a device in its row.
-fn note_limits(watched: &Watched, rows: &mut [IostatRow]) {
+fn note_limits(watched: &Watched, rows: &mut [Row]) {
     for (device, row) in watched.watch.devices().iter().zip(&mut *rows) {
         row.caveats.notes.extend(watched.watch.limits_of(device));
     }
@@ -85,57 +68,42 @@ fn note_limits(watched: &Watched, rows: &mut [IostatRow]) {
     }
 }
 
-impl IostatRow {
-    /// A row without figures.
-    pub(super) fn now(device: Option<String>) -> Self {
-        Self { device, sampled_at: server::now(), ..Self::default() }
-    }
+/// A row of a sample, with what the machine did.
+fn of_sample(number: u64, sample: &Sample) -> Row {
+    Row::default().with(of_machine(sample)).with(json!({
+        "sampled_at": server::timestamp_of_unix(sample.ended_us),
+        "sample": number,
+        "elapsed_ms": ms(sample.length_ns),
+    }))
+}
 
-    fn new(number: u64, sample: &Sample) -> Self {
-        Self {
-            sampled_at: server::timestamp_of_unix(sample.ended_us),
-            machine: Some(of_machine(sample)),
-            sample: Some(number),
-            elapsed_ms: Some(figure(sample.length_ns as f64 / 1e6)),
-            ..Self::default()
-        }
-    }
-
-    fn without_device(number: u64, sample: &Sample, why: &[String]) -> Self {
-        let mut row = Self::new(number, sample);
-        row.caveats.refuse("no block device is known behind the server's directories".to_owned());
-        row.caveats.notes.extend_from_slice(why);
-        row
-    }
-
-    fn of_device(number: u64, sample: &Sample, device: &str, seen: &DeviceSample) -> Self {
-        let mut row = Self { device: Some(device.to_owned()), ..Self::new(number, sample) };
-        let mib_s = |bytes: u64| {
-            (sample.length_ns > 0)
-                .then(|| figure(bytes as f64 * 1e9 / sample.length_ns as f64 / f64::from(1 << 20)))
-        };
-        row.cgroup_rmib_s = seen.cgroup.and_then(|moved| mib_s(moved.read_bytes));
-        row.cgroup_wmib_s = seen.cgroup.and_then(|moved| mib_s(moved.written_bytes));
-        match &seen.requests {
-            IntervalCounts::Activity(activity) => {
-                row.requests = Some(of_requests(activity));
-                if activity.util_is_doubtful() {
-                    row.caveats.note(UTIL_DOUBTFUL);
-                }
-            }
-            IntervalCounts::Backwards => {
-                row.caveats.void("a counter went backwards: another device has this name now")
-            }
-            IntervalCounts::Gone => {
-                row.caveats.void("the device or its counters were not there all the time")
-            }
-            IntervalCounts::Nothing => {
-                row.caveats
-                    .refuse("the device has no counters: /sys hides them, or queue/iostats is 0".to_owned());
+/// The same with what a device did.
+fn of_device(mut row: Row, sample: &Sample, device: &str, seen: &DeviceSample) -> Row {
+    let mib_s = |bytes: u64| {
+        (sample.length_ns > 0)
+            .then(|| figure(bytes as f64 * 1e9 / sample.length_ns as f64 / f64::from(1 << 20)))
+    };
+    row.set(json!({
+        "device": device,
+        "cgroup_rmib_s": seen.cgroup.and_then(|moved| mib_s(moved.read_bytes)),
+        "cgroup_wmib_s": seen.cgroup.and_then(|moved| mib_s(moved.written_bytes)),
+    }));
+    match &seen.requests {
+        IntervalCounts::Activity(activity) => {
+            row.set(of_requests(activity));
+            if activity.util_is_doubtful() {
+                row.caveats.note(UTIL_DOUBTFUL);
             }
         }
-        row
+        IntervalCounts::Backwards => {
+            row.caveats.void("a counter went backwards: another device has this name now")
+        }
+        IntervalCounts::Gone => row.caveats.void("the device or its counters were not there all the time"),
+        IntervalCounts::Nothing => {
+            row.caveats.refuse("the device has no counters: /sys hides them, or queue/iostats is 0");
+        }
     }
+    row
 }
 
 fn of_machine(sample: &Sample) -> Value {

@@ -7,9 +7,9 @@ use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::page_times::tuple::TupleTime;
 use io_probe_core::measure::page_times::{MeasuredTime, NotCold, Pattern, Tier, WaySeries};
 use io_probe_core::run::budget::Stop;
-use serde::Serialize;
+use serde_json::json;
 
-use crate::api::row::{Caveats, Doubt, Identity, IntervalFigures};
+use crate::api::row::{Caveats, Doubt, Row};
 use crate::call::arguments::figure;
 
 /// Why a time is not known.
@@ -136,49 +136,23 @@ impl TimeResult {
     }
 }
 
-/// `io_probe_page_cost_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Serialize)]
-pub(super) struct PageCostRow {
-    tier: Tier,
-    pattern: Pattern,
-    density: Option<f64>,
-    depth: Option<u32>,
-    block_us: Option<f64>,
-    #[serde(flatten)]
-    interval: IntervalFigures,
-    tuple_us: Option<f64>,
-    blks: u64,
-    os_pct: Option<f64>,
-    #[serde(flatten)]
-    caveats: Caveats,
-    turns: usize,
-    seed: i64,
-    #[serde(flatten)]
-    identity: Identity,
-}
-
-impl PageCostRow {
-    pub(super) fn of(result: TimeResult, seed: u64, identity: &Identity) -> Self {
-        let measured = result.measured;
-        let ends = measured.time.and_then(|time| Some((time.us, time.interval?)));
-        let around = |(us, (low, high))| IntervalFigures::around(us, low, Some(high));
-        let interval = ends.map(around).unwrap_or_default();
-        let mut caveats = result.caveats;
-        caveats.judge_interval(&interval);
-        Self {
-            tier: measured.tier,
-            pattern: measured.pattern,
-            density: measured.density,
-            depth: measured.depth,
-            block_us: measured.time.map(|time| figure(time.us)),
-            interval,
-            tuple_us: measured.tuple_us.map(figure),
-            blks: result.samples,
-            os_pct: result.os_pct.map(figure),
-            caveats,
-            turns: result.turns,
-            seed: seed as i64,
-            identity: identity.clone(),
-        }
+/// A row, which begins as a blank one.
+pub(super) fn row(result: TimeResult, blank: &Row) -> Row {
+    let TimeResult { measured, caveats, .. } = result;
+    let mut row = blank.clone().with(json!({
+        "tier": measured.tier,
+        "pattern": measured.pattern,
+        "density": measured.density,
+        "depth": measured.depth,
+        "block_us": measured.time.map(|time| figure(time.us)),
+        "tuple_us": measured.tuple_us.map(figure),
+        "blks": result.samples,
+        "os_pct": result.os_pct.map(figure),
+        "turns": result.turns,
+    }));
+    row.caveats = caveats;
+    if let Some((us, (low, high))) = measured.time.and_then(|time| Some((time.us, time.interval?))) {
+        row.set_interval(us, low, Some(high));
     }
+    row
 }

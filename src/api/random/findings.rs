@@ -4,7 +4,7 @@
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, SLICES, Status, TIERS_UNKNOWN};
+use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, SLICES, TIERS_UNKNOWN};
 use crate::call::arguments::Path;
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
@@ -76,7 +76,7 @@ impl Findings {
         caveats.note_holes(run.holes);
         caveats.note_passed_over(run.passed_over);
         if run.passed_over > 0 && run.with_data() == 0 {
-            caveats.status = Status::Partial;
+            caveats.doubt(Doubt::Partial);
         }
         let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
         if measured.path == Path::Direct {

@@ -12,7 +12,7 @@ use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::stats::MIN_FOR_MEDIAN;
 
-use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, Status};
+use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT};
 use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation};
 use crate::gucs;
 use crate::pg::backend::server;
@@ -31,9 +31,10 @@ const OLD_DESCRIPTORS: &str =
 const NO_TURNS: &str = "no turn of it counted";
 
 /// Whose readahead a window is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum WindowMode {
     /// The setting in force.
+    #[default]
     Kernel,
     /// Another one.
     Emulated,
@@ -49,13 +50,14 @@ impl WindowMode {
 }
 
 /// What was found of a window.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::api) struct WindowResult {
     /// Its bytes; None where the setting in force is not known.
     window: Option<u64>,
     pub(in crate::api) mode: WindowMode,
-    /// Err says why there are none.
-    pub(in crate::api) figures: Result<WindowFigures, String>,
+    pub(in crate::api) figures: Option<WindowFigures>,
+    /// Why it has no figures.
+    pub(in crate::api) why_none: String,
     pub(in crate::api) turns: u64,
     pub(super) best: Option<bool>,
     pub(super) blocks: u64,
@@ -66,7 +68,7 @@ pub(in crate::api) struct WindowResult {
     pub(super) cache_ns: Option<f64>,
     pub(super) cost: Option<IoDelta>,
     pub(super) engine: Option<&'static str>,
-    pub(super) caveats: Caveats,
+    pub(in crate::api) caveats: Caveats,
 }
 
 /// The curve as core measured it, and what it was measured with.
@@ -94,10 +96,10 @@ pub(in crate::api) fn measure(
     match call.attempt(|| run(call, relation, in_force, &emulated, limits), |measured| measured.curve.stop)? {
         Attempt::Measured(measured) => measured.fill(&mut results, relation),
         Attempt::NotBegun(stop) => {
-            results.iter_mut().for_each(|result| result.lack(Status::Partial, stop.to_string()));
+            results.iter_mut().for_each(|result| result.lack(Doubt::Partial, stop.to_string()));
         }
         Attempt::Unsupported(why) => {
-            results.iter_mut().for_each(|result| result.lack(Status::Unsupported, why.clone()));
+            results.iter_mut().for_each(|result| result.lack(Doubt::Unsupported, why.clone()));
         }
     }
     sort(&mut results);
@@ -132,7 +134,7 @@ fn run(
         Failure::Unsupported(format!("the setting in force is unknown: {notes}"))
     })?;
     let mut opened = ProbedRelation::engine(SLOTS, ROOM_OF_SLOT)?;
-    let engine = opened.engine.kind().name();
+    let engine = opened.kind.name();
     let mut notes: Vec<String> = opened.note.into_iter().collect();
     if in_force < LEAST_SETTING {
         notes.push("cache_us is coarse: it was measured at a setting of less than 64 kB".to_owned());
@@ -163,10 +165,10 @@ impl MeasuredCurve {
         kernel.engine = Some(Kind::Pread.name());
         kernel.fill(&curve.kernel, 0.0, relation);
         kernel.judge(&curve.kernel, curve.of_kernel(), twin / block_size, curve.stop);
-        let is_kernel_lost = kernel.status() == Status::Void;
+        let is_kernel_lost = kernel.caveats.has(Doubt::Void);
         let cache_ns = curve.cache_cost().map(|cost| cost.ns);
         if let Some(why) = &curve.refused {
-            emulated.iter_mut().for_each(|result| result.lack(Status::Unsupported, why.clone()));
+            emulated.iter_mut().for_each(|result| result.lack(Doubt::Unsupported, why.clone()));
         }
         for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
             result.engine = Some(engine);
@@ -174,14 +176,14 @@ impl MeasuredCurve {
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
             if is_kernel_lost {
                 result.lack(
-                    Status::Void,
+                    Doubt::Void,
                     "what the page cache costs is unknown: the kernel's row has no figures",
                 );
                 continue;
             }
             let window_blocks = result.window.unwrap_or(0) / block_size;
             result.judge(tally, curve.of_emulated(tally), window_blocks, curve.stop);
-            result.cache_ns = cache_ns.filter(|_| result.figures.is_ok());
+            result.cache_ns = cache_ns.filter(|_| result.figures.is_some());
         }
         sort(results);
         if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
@@ -189,7 +191,7 @@ impl MeasuredCurve {
         }
         let at_a_time = server::scan_read_kb();
         let times = curve.blocks_read().div_ceil(relation.source.blocks().max(1));
-        for result in results.iter_mut().filter(|result| result.status() != Status::Unsupported) {
+        for result in results.iter_mut().filter(|result| !result.caveats.has(Doubt::Unsupported)) {
             if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
                 result.caveats.note(format!(
                     "a scan by this server reads {kb} kB at a time (io_combine_limit), so a smaller \
@@ -209,33 +211,20 @@ impl MeasuredCurve {
 /// results are ascending.
 fn mark_best(results: &mut [WindowResult]) {
     let counts = |result: &&mut WindowResult| {
-        result.window.is_some() && (result.figures.is_ok() || result.status() == Status::Void)
+        result.window.is_some() && (result.figures.is_some() || result.caveats.has(Doubt::Void))
     };
     let mut known: Vec<&mut WindowResult> = results.iter_mut().filter(counts).collect();
     if known.len() < 2 {
         return;
     }
-    let Some(best) = first_as_good(known.iter().map(|result| result.figures()?.interval)) else { return };
+    let Some(best) = first_as_good(known.iter().map(|result| result.figures?.interval)) else { return };
     known.iter_mut().enumerate().for_each(|(index, result)| result.best = Some(index == best));
     known[best].caveats.note(OLD_DESCRIPTORS);
 }
 
 impl WindowResult {
     fn new(window: Option<u64>, mode: WindowMode) -> Self {
-        Self {
-            window,
-            mode,
-            figures: Err(NO_TURNS.to_owned()),
-            turns: 0,
-            best: None,
-            blocks: 0,
-            elapsed_ns: None,
-            from_device: None,
-            cache_ns: None,
-            cost: None,
-            engine: None,
-            caveats: Caveats::default(),
-        }
+        Self { window, mode, why_none: NO_TURNS.to_owned(), ..Self::default() }
     }
 
     /// The window in kB.
@@ -243,29 +232,15 @@ impl WindowResult {
         self.window.map(|bytes| bytes >> 10)
     }
 
-    /// Its figures, if it has some.
-    pub(in crate::api) fn figures(&self) -> Option<WindowFigures> {
-        self.figures.as_ref().ok().copied()
-    }
-
-    /// Can they be trusted?
-    pub(in crate::api) fn status(&self) -> Status {
-        self.caveats.status
-    }
-
     /// Says that it has no figures, for this reason.
-    fn lack(&mut self, status: Status, why: impl Into<String>) {
-        let why = why.into();
-        self.caveats.status = status;
-        if status == Status::Ok {
-            self.caveats.doubt(Doubt::Short);
-        }
-        self.caveats.note(why.clone());
-        self.figures = Err(why);
+    fn lack(&mut self, doubt: Doubt, why: impl Into<String>) {
+        self.why_none = why.into();
+        self.caveats.doubt_since(doubt, self.why_none.clone());
+        self.figures = None;
     }
 
     pub(super) fn mib_s(&self, block_size: u64) -> Option<f64> {
-        self.figures().map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
+        self.figures.map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
     }
 
     /// Takes what was seen of a window. The device's figures are as if each block took `added_ns` more.
@@ -309,26 +284,26 @@ impl WindowResult {
             WindowMode::Emulated => (DIRECT_PCT, NOT_DIRECT),
         };
         match figures {
-            _ if self.from_device.is_some_and(|share| share < least) => self.lack(Status::Void, why),
+            _ if self.from_device.is_some_and(|share| share < least) => self.lack(Doubt::Void, why),
             _ if !readahead::is_enough(tally, window_blocks) => {
-                self.lack(Status::Ok, "turns were too short for this window: no figures are given");
+                self.lack(Doubt::Short, "turns were too short for this window: no figures are given");
             }
             Some(figures) => {
                 if figures.interval.is_none() {
                     self.caveats.too_short(MIN_FOR_MEDIAN, "turns");
                 }
-                self.figures = Ok(figures);
+                self.figures = Some(figures);
             }
             None if tally.blocks() > 0 => {
-                self.lack(Status::Ok, "what the page cache costs is not known yet: no figures are given");
+                self.lack(Doubt::Short, "what the page cache costs is not known yet: no figures are given");
             }
             None => match stop {
                 // Each row says by itself what stopped the curve.
                 Some(stop) => {
                     self.caveats.doubt(Doubt::Short);
-                    self.figures = Err(stop.to_string());
+                    self.why_none = stop.to_string();
                 }
-                None => self.lack(Status::Ok, NO_TURNS),
+                None => self.lack(Doubt::Short, NO_TURNS),
             },
         }
     }

@@ -14,7 +14,7 @@ use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
 use serde_json::{Value, json};
 
 use self::planned::Answers;
-use super::place::{Candidate, OpenedRelation, TablespaceTarget};
+use super::place::{Candidate, TablespaceTarget};
 use super::row::{RecommendRow, Setting};
 use super::{RecommendCall, Unit};
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, Wanted};
@@ -43,13 +43,9 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
-        if let Some(stop) = recommend.call.ended() {
-            return all(last, &stop.to_string());
-        }
-        let probed = match place.open(relation)? {
-            OpenedRelation::Ready(probed) => probed,
-            OpenedRelation::Refused(why) => return all(Some(relation), &why),
-            OpenedRelation::Gone => continue,
+        let probed = match place.open(recommend.call, relation)? {
+            Ok(probed) => probed,
+            Err(why) => return all(Some(relation), &why),
         };
         let measured = RelationTimes::of(recommend, &probed)?;
         drop(probed);

@@ -27,16 +27,6 @@ pub(super) struct Candidate {
     pub(super) bytes: u64,
 }
 
-/// A relation that was to be measured.
-pub(super) enum OpenedRelation {
-    /// It can be measured.
-    Ready(Box<ProbedRelation>),
-    /// Its device is left alone, for this reason, or can't be told from a cache.
-    Refused(String),
-    /// It is not there for us any more.
-    Gone,
-}
-
 /// What a row says of a relation that is gone.
 const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
 
@@ -124,43 +114,32 @@ impl TablespaceTarget {
         own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
     }
 
-    /// Opens one of its relations to measure it. Where the call names none, a reason not to measure one of
-    /// several is no ERROR: others are measured all the same.
-    pub(super) fn open(&self, relation: Candidate) -> Result<OpenedRelation> {
-        // A session that holds the probe lock waits for no other lock.
-        let Some(_held) = Held::take(relation.oid) else {
-            return Ok(OpenedRelation::Refused(LOCKED.to_owned()));
-        };
-        let probed = match ProbedRelation::open(relation.oid, Fork::MAIN, Probe::Recommend) {
-            Ok(probed) => probed,
-            // By now the relation is gone, or the right to read it.
-            Err(_) if self.named.is_none() => return Ok(OpenedRelation::Gone),
-            Err(error) => return Err(error),
-        };
-        if let Err(Failure::Unsupported(why)) = probed.reads_of_device() {
-            return Ok(OpenedRelation::Refused(format!("not measured: {why}")));
-        }
-        match probed.check_admitted() {
-            Ok(()) => Ok(OpenedRelation::Ready(Box::new(probed))),
-            Err(refusal) if self.named.is_none() => Ok(OpenedRelation::Refused(refusal.as_note())),
-            Err(refusal) => Err(refusal),
-        }
-    }
-
-    /// Opens one of its relations if the call has time left. Err says why it is not measured.
-    pub(super) fn measurable(
+    /// Opens one of its relations if the call has time left. The inner Err says why it is not measured. Where
+    /// the call names none, that is no ERROR: other tablespaces are measured all the same.
+    pub(super) fn open(
         &self,
         call: &Call,
         relation: Candidate,
-    ) -> Result<std::result::Result<Box<ProbedRelation>, String>> {
+    ) -> Result<std::result::Result<ProbedRelation, String>> {
         if let Some(stop) = call.ended() {
             return Ok(Err(stop.to_string()));
         }
-        Ok(match self.open(relation)? {
-            OpenedRelation::Ready(relation) => Ok(relation),
-            OpenedRelation::Refused(why) => Err(why),
-            OpenedRelation::Gone => Err(GONE.to_owned()),
-        })
+        // A session that holds the probe lock waits for no other lock.
+        let Some(_held) = Held::take(relation.oid) else { return Ok(Err(LOCKED.to_owned())) };
+        let probed = match ProbedRelation::open(relation.oid, Fork::Main, Probe::Recommend) {
+            Ok(probed) => probed,
+            // By now the relation is gone, or the right to read it.
+            Err(_) if self.named.is_none() => return Ok(Err(GONE.to_owned())),
+            Err(error) => return Err(error),
+        };
+        if let Err(Failure::Unsupported(why)) = probed.reads_of_device() {
+            return Ok(Err(format!("not measured: {why}")));
+        }
+        match probed.check_admitted() {
+            Ok(()) => Ok(Ok(probed)),
+            Err(refusal) if self.named.is_none() => Ok(Err(refusal.as_note())),
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// All relations that no strong lock keeps from us right now, the largest first.

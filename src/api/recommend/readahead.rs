@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::RecommendCall;
 use super::place::TablespaceTarget;
 use super::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting, Statements};
-use crate::api::random::us;
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
-use crate::api::row::Status;
+use crate::api::row::{Doubt, us};
 use crate::error::Result;
 use crate::pg::backend::server;
 
@@ -71,7 +70,7 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
              EXECUTE on io_probe_evict",
         ));
     }
-    let relation = match place.measurable(recommend.call, relation)? {
+    let relation = match place.open(recommend.call, relation)? {
         Ok(relation) => relation,
         Err(why) => return Ok(row.unknown(why)),
     };
@@ -90,19 +89,17 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     let row = row
         .rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>())
         .rests_on("emulation_error_pct", 100.0 * EMULATION_ERROR);
-    let now = match &kernel.figures {
-        Ok(now) => *now,
-        Err(why) => return row.unknown(format!("there are no figures of the setting in force: {why}")),
+    let Some(now) = kernel.figures else {
+        return row.unknown(format!("there are no figures of the setting in force: {}", kernel.why_none));
     };
-    let is_refused = |window: &&WindowResult| window.status() == Status::Unsupported;
-    if let Some(Err(why)) = curve.iter().find(is_refused).map(|window| &window.figures) {
-        return row.unknown(format!("no other window can be measured: {why}"));
+    if let Some(refused) = curve.iter().find(|window| window.caveats.has(Doubt::Unsupported)) {
+        return row.unknown(format!("no other window can be measured: {}", refused.why_none));
     }
     // A window smaller than what a scan reads at a time is none to it.
     let least = server::scan_read_kb().unwrap_or(0);
     let choice = |window: &WindowResult| {
         let error = if window.mode == WindowMode::Emulated { EMULATION_ERROR } else { 0.0 };
-        Some(Choice { value: window.kb()?, time: window.figures()?.interval?, error })
+        Some(Choice { value: window.kb()?, time: window.figures?.interval?, error })
     };
     let choices: Vec<Choice> = curve
         .iter()
@@ -120,7 +117,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
         return row.keep(KEEP);
     }
     let best = curve.iter().find(|window| window.kb() == Some(found.value));
-    let Some(best) = best.and_then(WindowResult::figures) else {
+    let Some(best) = best.and_then(|best| best.figures) else {
         return row.unknown("the best window has no figures");
     };
     let gain = now.ns_per_block / best.ns_per_block;
@@ -138,7 +135,7 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
 /// The row where few turns of the kernel counted: nothing can be better beyond the noise, but all other
 /// windows may be no faster.
 fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult) -> RecommendRow {
-    let now = kernel.figures().filter(|_| kernel.turns >= LEAST_TURNS);
+    let now = kernel.figures.filter(|_| kernel.turns >= LEAST_TURNS);
     let is_no_faster =
         |now: WindowFigures| others.iter().all(|other| other.time.value * SEEMS_WORSE >= now.ns_per_block);
     if !others.is_empty() && now.is_some_and(is_no_faster) {
@@ -151,12 +148,12 @@ fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult)
 }
 
 fn evidence(window: &WindowResult) -> Value {
-    let interval = window.figures().and_then(|figures| figures.interval);
+    let interval = window.figures.and_then(|figures| figures.interval);
     json!({
         "window_kb": window.kb(), "mode": window.mode.name(),
-        "block_us": window.figures().map(|figures| us(figures.ns_per_block)),
+        "block_us": window.figures.map(|figures| us(figures.ns_per_block)),
         "ci_low": interval.map(|interval| us(interval.low)),
         "ci_high": interval.map(|interval| us(interval.high)), "turns": window.turns,
-        "status": window.status(),
+        "status": window.caveats.status(),
     })
 }

@@ -4,7 +4,7 @@
 //! which PostgreSQL's manual suggests, is another figure in each call where others write.
 
 use io_probe_core::advise::{self, SyncMethod, WriteCache};
-use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section, Selection};
+use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use super::RecommendCall;
 use super::row::{NEEDS_WRITES, RecommendRow, Setting};
-use crate::api::random::us;
-use crate::api::row::of_leaves;
-use crate::api::sync::{Bench, Benched};
+use crate::api::row::{of_leaves, us};
+use crate::api::sync::{self, Bench, Benched};
 use crate::call::arguments::figure;
 use crate::call::{Attempt, ProbedPlace};
 use crate::error::Result;
@@ -40,7 +39,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
              commits wait meanwhile, and needs EXECUTE on io_probe_sync",
         )));
     }
-    let cases = cases();
+    let cases = sync::cases(&[Section::WalSegment], wal::BLOCK_BYTES, &[1], None);
     let place = ProbedPlace::of_wal().located();
     let limits =
         Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
@@ -91,25 +90,10 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
     Ok(Some(row.beside(disturbed)))
 }
 
-/// A flush of one block by each method, with the flags that this server would use.
-fn cases() -> Vec<Case> {
-    Case::all(&Selection {
-        sections: &[Section::WalSegment],
-        write_bytes: wal::BLOCK_BYTES,
-        wal_block: wal::BLOCK_BYTES,
-        flushes: &[1],
-        segment_direct: &wal::opens_direct,
-    })
-}
-
-/// Microseconds of a flush, if there are figures to trust.
+/// The time of a flush, if there are figures to trust.
 fn time(case: &Case, found: &CaseTimes) -> Option<(FlushMethod, Interval)> {
-    if found.refused.is_some() || found.syncs_are_swallowed {
-        return None;
-    }
-    let Interval { value, low, high } = found.interval()?;
-    let time = Interval { value: value / 1e3, low: low / 1e3, high: high / 1e3 };
-    Some((case.method, time))
+    let is_trusted = found.refused.is_none() && !found.syncs_are_swallowed;
+    found.interval().filter(|_| is_trusted).map(|time| (case.method, time))
 }
 
 fn evidence(case: &Case, found: &CaseTimes) -> Value {

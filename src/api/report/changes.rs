@@ -17,10 +17,10 @@ pub(super) fn told(changes: &[Change]) -> Vec<String> {
         let names: Vec<String> = changes.iter().filter_map(of).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    let same = names(&|change| (change.verdict == Verdict::Same).then(|| change.item.clone()));
+    let same = names(&|change| (change.verdict == Verdict::Same).then(|| change.metric.item.clone()));
     let early = names(&|change| {
         let ratio = change.ratio.filter(|_| is_early(change))?;
-        Some(format!("{} {ratio:.2}", change.item))
+        Some(format!("{} {ratio:.2}", change.metric.item))
     });
     let mut sentences: Vec<String> = changes.iter().filter_map(|change| moved(change, &earlier)).collect();
     sentences.extend(same.map(|names| format!("within the noise of {earlier}: {names}")));
@@ -37,8 +37,8 @@ fn moved(change: &Change, earlier: &str) -> Option<String> {
         Verdict::Worse => "worse",
         Verdict::Same | Verdict::Unknown => return None,
     };
-    let (before, now) = (count(change.before?), count(change.now?));
-    Some(format!("{}: {verdict}, {now} {} against {before} in {earlier}", change.item, change.unit))
+    let (before, now, unit) = (count(change.before?), count(change.now?), &change.metric.unit);
+    Some(format!("{}: {verdict}, {now} {unit} against {before} in {earlier}", change.metric.item))
 }
 
 fn is_early(change: &Change) -> bool {
@@ -52,7 +52,7 @@ fn not_known(change: &Change) -> Option<String> {
         (Verdict::Unknown, ..) if !is_early(change) => change.notes.first()?,
         _ => return None,
     };
-    Some(format!("{}: {why}", change.item))
+    Some(format!("{}: {why}", change.metric.item))
 }
 
 /// The range in which the figure of a line would be called the same as before; None if that is not known.
@@ -66,7 +66,7 @@ pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f6
         ReportSection::Readahead if line.is_marked() => "readahead kernel".to_owned(),
         _ => return None,
     };
-    let change = changes.iter().find(|change| change.item == item)?;
+    let change = changes.iter().find(|change| change.metric.item == item)?;
     let factor = 1.0 + change.noise_pct? / 100.0;
     Some((change.before? / factor, change.before? * factor))
 }

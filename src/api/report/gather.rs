@@ -7,12 +7,10 @@ use io_probe_core::advise::report::{DepthPoint, Shape, Trust, is_kept};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::stats;
 use pgrx::{pg_sys, spi};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::runs::{
-    Circumstances, ReportedAdvice, ReportedDepth, ReportedPlace, ReportedRun, ReportedScan, ReportedSync,
-    rows,
-};
+use super::runs::{Circumstances, ReportedAdvice, ReportedFigure, ReportedPlace, ReportedRun};
 use super::{BEST, IN_USE, Line, Promised, ReportSection, of};
 use crate::api::history::measure;
 use crate::api::recommend::ON_PRIMARY;
@@ -72,7 +70,7 @@ impl Measurements {
         let started = Monotonic.now();
         let rel = self.rel.or_else(facts::largest_table);
         let mut found = ReportDraft::default();
-        let objects: Vec<ReportedPlace> = rows(found.run("device", None, json!({}))?);
+        let objects: Vec<ReportedPlace> = found.run("device", None, json!({}))?;
         found.devices(&objects);
         // Before the server's scan, which leaves what it read in the OS cache.
         self.advice(&mut found, rel)?;
@@ -86,17 +84,14 @@ impl Measurements {
             );
         }
         self.commits(&mut found)?;
-        let elapsed_ms = (Monotonic.now() - started) as f64 / 1e6;
-        Ok(found.finish(elapsed_ms))
-    }
-
-    fn part(&self, part: usize) -> Duration {
-        self.duration * PARTS[part] / PARTS.iter().sum::<u32>()
+        let elapsed_s = (Monotonic.now() - started) as f64 / 1e9;
+        Ok(found.finish(elapsed_s))
     }
 
     /// The arguments of a probe that gets part number `part` of the time; `without` are options to leave out.
     fn arguments(&self, part: usize, mut given: Value, without: &[&str]) -> Value {
-        given["duration"] = json!(format!("{} ms", self.part(part).as_millis().max(1)));
+        let duration = self.duration * PARTS[part] / PARTS.iter().sum::<u32>();
+        given["duration"] = json!(format!("{} ms", duration.as_millis().max(1)));
         let mut options = self.options.clone();
         options.retain(|name, _| !without.contains(&name.as_str()));
         given["options"] = Value::Object(options);
@@ -105,18 +100,13 @@ impl Measurements {
 
     fn scan(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(0, json!({"paths": ["direct", "server"], "cold": self.cold}), &[]);
-        let scans: Vec<ReportedScan> = rows(found.run("seqscan", rel, arguments)?);
+        let scans: Vec<ReportedFigure> = found.run("seqscan", rel, arguments)?;
         for scan in &scans {
             // Rate times the time of a block is the size of a block.
             let rate = |us: Option<f64>| Some(figure(scan.mib_s? * scan.block_us? / us?));
-            let line = Line {
-                value: scan.mib_s,
-                unit: Some("MiB/s".to_owned()),
-                low: rate(scan.ci_high),
-                high: rate(scan.ci_low),
-                finding: said(scan),
-                ..Line::new(ReportSection::Scan, &*scan.path)
-            };
+            let interval = (rate(scan.ci_high), rate(scan.ci_low));
+            let line = Line::figure(ReportSection::Scan, &*scan.path, scan.mib_s, "MiB/s", interval);
+            let line = Line { finding: said(scan), ..line };
             found.push(match scan.path.as_str() {
                 "direct" => promise(line, self.promised.mib_s, true),
                 _ => line,
@@ -131,36 +121,28 @@ impl Measurements {
 
     fn depths(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(1, json!({}), &["precision"]);
-        let depths: Vec<ReportedDepth> = rows(found.run("depth", rel, arguments)?);
+        let depths: Vec<ReportedFigure> = found.run("depth", rel, arguments)?;
+        let name = |row: &ReportedFigure| row.depth.map_or(String::new(), |depth| depth.to_string());
         // The smallest depth that is as good may give a little less than was promised, and a greater one all.
         let fastest = depths.iter().max_by(|a, b| a.iops.partial_cmp(&b.iops).unwrap_or(Ordering::Equal));
-        let fastest = fastest.map(|row| row.depth);
+        let fastest = fastest.and_then(|row| row.depth);
         for row in &depths {
-            let line = Line {
-                value: row.iops,
-                unit: Some("1/s".to_owned()),
-                low: row.ci_low,
-                high: row.ci_high,
-                ..Line::new(ReportSection::Depth, row.depth.to_string())
-            };
+            let line = Line::figure(ReportSection::Depth, name(row), row.iops, "1/s", row.interval());
             let line = line.marked((row.best == Some(true)).then_some(BEST), row.doubt.as_deref());
-            let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
+            let promised = self.promised.iops.filter(|_| row.depth == fastest);
             found.push(match row.doubt.as_ref().is_some_and(|doubt| doubt.contains(Doubt::Paced.name())) {
                 true => Line { promised, ..line }, // the rate of a limit says nothing of it
                 false => promise(line, promised, true),
             });
         }
         for row in &depths {
-            let line = |section, value| {
-                let unit = Some("us".to_owned());
-                Line { value, unit, ..Line::new(section, row.depth.to_string()) }
-            };
+            let line = |section, value| Line::figure(section, name(row), value, "us", (None, None));
             found.push(line(ReportSection::P50, row.p50_us));
-            let promised = self.promised.p99_us.filter(|_| row.depth == 1);
+            let promised = self.promised.p99_us.filter(|_| row.depth == Some(1));
             found.push(promise(line(ReportSection::P99, row.p99_us), promised, false));
         }
         found.shape_of(&depths);
-        let Some(single) = depths.first().filter(|row| row.depth == 1) else { return Ok(()) };
+        let Some(single) = depths.first().filter(|row| row.depth == Some(1)) else { return Ok(()) };
         if let (Some(median), Some(high)) = (single.p50_us, single.p99_us)
             && high >= FAR * median
         {
@@ -178,17 +160,11 @@ impl Measurements {
             return Ok(());
         }
         let arguments = self.arguments(2, json!({"sections": ["wal_segment"]}), &[]);
-        let syncs: Vec<ReportedSync> = rows(found.run("sync", None, arguments)?);
+        let syncs: Vec<ReportedFigure> = found.run("sync", None, arguments)?;
         let Some(least) = syncs.iter().map(|row| row.write_kb).min() else { return Ok(()) };
         for row in syncs.iter().filter(|row| row.write_kb == least) {
             let in_use = row.in_use == Some(true);
-            let line = Line {
-                value: row.op_us,
-                unit: Some("us".to_owned()),
-                low: row.ci_low,
-                high: row.ci_high,
-                ..Line::new(ReportSection::Commit, &*row.method)
-            };
+            let line = Line::figure(ReportSection::Commit, &*row.method, row.op_us, "us", row.interval());
             found.push(line.marked(in_use.then_some(IN_USE), row.doubt.as_deref()));
             if in_use && row.op_us.is_none() {
                 found.missing("commits", row.doubt.as_deref().unwrap_or("no figure"));
@@ -207,7 +183,7 @@ impl Measurements {
 
     fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
         let arguments = self.arguments(3, json!({"cold": self.cold, "writes": self.writes}), &[]);
-        let advice: Vec<ReportedAdvice> = rows(found.run("recommend", rel, arguments)?);
+        let advice: Vec<ReportedAdvice> = found.run("recommend", rel, arguments)?;
         for row in &advice {
             found.advise(row);
             if let Some(curve) = row.evidence.get("curve") {
@@ -243,15 +219,20 @@ impl ReportDraft {
     }
 
     /// Calls a probe. One that had bad luck has no rows, which a line says.
-    fn run(&mut self, probe: &str, rel: Option<pg_sys::Oid>, arguments: Value) -> Result<Vec<Value>> {
+    fn run<R: DeserializeOwned>(
+        &mut self,
+        probe: &str,
+        rel: Option<pg_sys::Oid>,
+        arguments: Value,
+    ) -> Result<Vec<R>> {
         let function = format!("io_probe_{probe}_full");
         if !server::may_execute(&function) {
             self.missing(probe, &format!("needs EXECUTE on {function}"));
             return Ok(Vec::new());
         }
-        pgrx::notice!("report: {}", progress(probe));
+        pgrx::notice!("report: io_probe_{probe}");
         let result = measure(Some(probe), rel, Some(JsonbText::of(arguments.to_string())))?;
-        let run: ReportedRun = match serde_json::from_str(&result) {
+        let run: ReportedRun<R> = match serde_json::from_str(&result) {
             Ok(run) => run,
             Err(e) => unreachable!("this library made it: {e}"),
         };
@@ -281,7 +262,7 @@ impl ReportDraft {
         }
     }
 
-    fn compare_scans(&mut self, direct: &ReportedScan, server: &ReportedScan, cold: bool) {
+    fn compare_scans(&mut self, direct: &ReportedFigure, server: &ReportedFigure, cold: bool) {
         let Some(device_pct) = server.device_pct else { return };
         if device_pct < MOSTLY {
             let part = 100.0 - device_pct;
@@ -313,10 +294,10 @@ impl ReportDraft {
         }
     }
 
-    fn shape_of(&mut self, depths: &[ReportedDepth]) {
-        let point = |row: &ReportedDepth| {
+    fn shape_of(&mut self, depths: &[ReportedFigure]) {
+        let point = |row: &ReportedFigure| {
             let (value, low, high) = (row.iops?, row.ci_low?, row.ci_high?);
-            Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
+            Some(DepthPoint { depth: row.depth?, iops: stats::Interval { value, low, high } })
         };
         let Some(curve) = depths.iter().map(point).collect::<Option<Vec<DepthPoint>>>() else { return };
         let Some(shape) = Shape::of(&curve) else { return };
@@ -353,14 +334,9 @@ impl ReportDraft {
             let Some(kb) = point["window_kb"].as_u64() else { continue };
             let us = |name: &str| point[name].as_f64();
             let mib_s = |name| us(name).map(|us| figure(f64::from(pg_sys::BLCKSZ) / us / 1.048_576));
-            self.push(Line {
-                value: mib_s("block_us"),
-                unit: Some("MiB/s".to_owned()),
-                low: mib_s("ci_high"),
-                high: mib_s("ci_low"),
-                finding: (point["mode"] == "kernel").then(|| IN_USE.to_owned()),
-                ..Line::new(ReportSection::Readahead, kb.to_string())
-            });
+            let (value, interval) = (mib_s("block_us"), (mib_s("ci_high"), mib_s("ci_low")));
+            let line = Line::figure(ReportSection::Readahead, kb.to_string(), value, "MiB/s", interval);
+            self.push(line.marked((point["mode"] == "kernel").then_some(IN_USE), None));
         }
     }
 
@@ -392,7 +368,7 @@ impl ReportDraft {
     }
 
     /// All lines, with what is to be known of all runs.
-    fn finish(mut self, elapsed_ms: f64) -> Vec<Line> {
+    fn finish(mut self, elapsed_s: f64) -> Vec<Line> {
         let fact = |item: &str, finding: String| Line::fact(ReportSection::Server, item, finding);
         let mut lines = vec![fact("pg_io_probe", env!("CARGO_PKG_VERSION").to_owned())];
         if let Some(first) = self.circumstances.first() {
@@ -402,11 +378,8 @@ impl ReportDraft {
             lines.push(fact("role", if first.in_recovery { "standby" } else { "primary" }.to_owned()));
             lines.push(fact("started", first.started_at.clone()));
         }
-        lines.push(Line {
-            value: Some(figure(elapsed_ms / 1e3)),
-            unit: Some("s".to_owned()),
-            ..Line::new(ReportSection::Server, "elapsed")
-        });
+        let elapsed = Some(figure(elapsed_s));
+        lines.push(Line::figure(ReportSection::Server, "elapsed", elapsed, "s", (None, None)));
         if let Some(relation) = self.circumstances.iter().find_map(|run| run.relation.as_ref()) {
             let bytes = relation.rel_bytes;
             lines.push(Line {
@@ -451,33 +424,21 @@ impl ReportDraft {
     fn promises(&mut self) {
         let told = |line: &Line| {
             let (kept, promised, value) = (line.kept?, line.promised?, line.value?);
-            let unit = line.unit.as_deref().unwrap_or_default();
             let what = match line.section {
                 ReportSection::Scan => "Scans",
                 ReportSection::Depth => "Random reads",
                 _ => "The 99th percentile of reads",
             };
             let verb = if kept { "as promised" } else { "not as promised" };
-            Some(format!("{what}: {verb} ({} {unit}, of {}).", count(value), count(promised)))
+            Some(format!("{what}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
         };
         let sentences: Vec<String> = self.lines.iter().filter_map(told).collect();
         sentences.into_iter().for_each(|sentence| self.say("promise", sentence));
     }
 }
 
-/// What the user reads while a probe runs.
-fn progress(probe: &str) -> &'static str {
-    match probe {
-        "device" => "looking at the devices",
-        "seqscan" => "scanning",
-        "depth" => "reading blocks at random",
-        "sync" => "writing and flushing",
-        _ => "looking for better settings",
-    }
-}
-
 /// What is to be known of a scan's figure.
-fn said(scan: &ReportedScan) -> Option<String> {
+fn said(scan: &ReportedFigure) -> Option<String> {
     let from_memory = scan.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| FROM_MEMORY.to_owned());
     from_memory.or_else(|| scan.doubt.clone())
 }

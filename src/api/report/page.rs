@@ -2,7 +2,6 @@
 
 use askama::Template;
 
-use super::gather::count;
 use super::plots::{self, Bar};
 use super::{Line, ReportSection, changes, fact, next, of};
 use crate::api::history::Change;
@@ -14,32 +13,16 @@ struct HtmlPage<'a> {
     facts: Vec<(&'a str, String)>,
     devices: Vec<&'a Line>,
     trust: Vec<&'a Line>,
-    figures: Vec<Figure>,
-    charts: Vec<Chart>,
+    /// What each of all figures is of, and its line.
+    figures: Vec<(&'static str, &'a Line)>,
+    /// The title and the SVG of each picture, which the plotting library makes and escapes.
+    charts: Vec<(&'static str, String)>,
     verdicts: Vec<&'a Line>,
     changes: Vec<String>,
     has_bands: bool,
     advice: Vec<&'a Line>,
     missing: Vec<&'a Line>,
     next: Option<String>,
-}
-
-/// A row of the table of all figures.
-struct Figure {
-    what: &'static str,
-    item: String,
-    value: String,
-    unit: String,
-    range: String,
-    promised: String,
-    kept: Option<bool>,
-    finding: String,
-}
-
-/// A picture; the SVG is made by the plotting library, which escapes.
-struct Chart {
-    title: &'static str,
-    svg: String,
 }
 
 pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
@@ -49,7 +32,7 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
         facts: of(lines, ReportSection::Server).map(|line| (line.item.as_str(), told(line))).collect(),
         devices: shown(ReportSection::Device),
         trust: shown(ReportSection::Trust),
-        figures: lines.iter().filter_map(Figure::of).collect(),
+        figures: lines.iter().filter_map(|line| Some((what(line)?, line))).collect(),
         charts: charts(lines, changes),
         verdicts: shown(ReportSection::Verdict),
         changes: changes::told(changes),
@@ -66,39 +49,24 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
 
 /// A fact, with its figure.
 fn told(line: &Line) -> String {
-    let value =
-        line.value.map(|value| format!("{} {}", count(value), line.unit.as_deref().unwrap_or_default()));
+    let value = line.value.map(|_| format!("{} {}", line.shown(), line.unit()));
     [line.finding.clone(), value].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-impl Figure {
-    fn of(line: &Line) -> Option<Self> {
-        let what = match line.section {
-            ReportSection::Scan => "scan",
-            ReportSection::Depth => "random reads, in flight",
-            ReportSection::P50 => "median latency, in flight",
-            ReportSection::P99 => "99th percentile, in flight",
-            ReportSection::Commit => "flush of WAL",
-            ReportSection::Readahead => "scan, readahead kB",
-            _ => return None,
-        };
-        Some(Self {
-            what,
-            item: line.item.clone(),
-            value: line.value.map_or("–".to_owned(), count),
-            unit: line.unit.clone().unwrap_or_default(),
-            range: line
-                .low
-                .zip(line.high)
-                .map_or(String::new(), |(low, high)| format!("{} – {}", count(low), count(high))),
-            promised: line.promised.map_or(String::new(), count),
-            kept: line.kept,
-            finding: line.finding.clone().unwrap_or_default(),
-        })
-    }
+/// What a figure in the table is of; None for a line that is no figure.
+fn what(line: &Line) -> Option<&'static str> {
+    Some(match line.section {
+        ReportSection::Scan => "scan",
+        ReportSection::Depth => "random reads, in flight",
+        ReportSection::P50 => "median latency, in flight",
+        ReportSection::P99 => "99th percentile, in flight",
+        ReportSection::Commit => "flush of WAL",
+        ReportSection::Readahead => "scan, readahead kB",
+        _ => return None,
+    })
 }
 
-fn charts(lines: &[Line], changes: &[Change]) -> Vec<Chart> {
+fn charts(lines: &[Line], changes: &[Change]) -> Vec<(&'static str, String)> {
     let bar = |line| Bar::of(line, changes::same_as_before(line, changes));
     let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [
@@ -109,6 +77,6 @@ fn charts(lines: &[Line], changes: &[Change]) -> Vec<Chart> {
         ("Flush of one WAL block, us (less is better)", plots::bars(&bars(ReportSection::Commit))),
     ]
     .into_iter()
-    .filter_map(|(title, svg)| Some(Chart { title, svg: svg? }))
+    .filter_map(|(title, svg)| Some((title, svg?)))
     .collect()
 }

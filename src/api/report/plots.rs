@@ -21,7 +21,7 @@ pub(super) struct Bar {
     value: f64,
     low: f64,
     high: f64,
-    is_marked: bool,
+    ink: RGBColor,
     /// The range in which it would be the same as in earlier reports.
     same: Option<(f64, f64)>,
 }
@@ -35,7 +35,7 @@ impl Bar {
             value,
             low: line.low.unwrap_or(value),
             high: line.high.unwrap_or(value),
-            is_marked: line.is_marked(),
+            ink: if line.is_marked() { MARKED } else { BLUE },
             same,
         })
     }
@@ -57,8 +57,7 @@ pub(super) fn bars(all: &[Bar]) -> Option<String> {
     draw(all, |chart, all| {
         for (place, bar) in all.iter().enumerate() {
             let (left, right) = (place as f64 - 0.3, place as f64 + 0.3);
-            let ink = if bar.is_marked { MARKED } else { BLUE };
-            chart.draw_series([Rectangle::new([(left, 0.0), (right, bar.value)], ink.filled())])?;
+            chart.draw_series([Rectangle::new([(left, 0.0), (right, bar.value)], bar.ink.filled())])?;
         }
         Ok(())
     })
@@ -72,10 +71,8 @@ pub(super) fn curve(all: &[Bar]) -> Option<String> {
     draw(all, |chart, all| {
         let points = || all.iter().enumerate().map(|(place, bar)| (place as f64, bar.value));
         chart.draw_series(LineSeries::new(points(), BLUE.stroke_width(2)))?;
-        chart.draw_series(all.iter().zip(points()).map(|(bar, point)| {
-            let ink = if bar.is_marked { MARKED } else { BLUE };
-            Circle::new(point, 5, ink.filled())
-        }))?;
+        let marks = all.iter().zip(points()).map(|(bar, point)| Circle::new(point, 5, bar.ink.filled()));
+        chart.draw_series(marks)?;
         Ok(())
     })
 }

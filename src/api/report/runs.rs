@@ -2,17 +2,16 @@
 //! columns of the probes' rows. One that an older catalog lacks has its default.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A run of a probe.
+/// A run of a probe, with the rows `R`.
 #[derive(Deserialize)]
-pub(super) struct ReportedRun {
+pub(super) struct ReportedRun<R> {
     pub(super) status: String,
     pub(super) message: Option<String>,
     #[serde(flatten)]
     pub(super) circumstances: Circumstances,
-    pub(super) rows: Vec<Value>,
+    pub(super) rows: Vec<R>,
 }
 
 /// The circumstances of a run.
@@ -51,45 +50,33 @@ pub(super) struct ReportedPlace {
     pub(super) write_cache: Option<String>,
 }
 
-/// A row of `io_probe_seqscan`.
+/// A row of `io_probe_seqscan`, `io_probe_depth` or `io_probe_sync`: each has some of these columns.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ReportedScan {
+pub(super) struct ReportedFigure {
     pub(super) path: String,
     pub(super) mib_s: Option<f64>,
     pub(super) block_us: Option<f64>,
-    pub(super) ci_low: Option<f64>,
-    pub(super) ci_high: Option<f64>,
     pub(super) device_pct: Option<f64>,
-    pub(super) doubt: Option<String>,
-}
-
-/// A row of `io_probe_depth`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ReportedDepth {
-    pub(super) depth: u32,
+    /// NULL of a scan by the server.
+    pub(super) depth: Option<u32>,
     pub(super) iops: Option<f64>,
+    pub(super) best: Option<bool>,
+    pub(super) method: String,
+    pub(super) write_kb: u32,
+    pub(super) op_us: Option<f64>,
+    pub(super) in_use: Option<bool>,
     pub(super) ci_low: Option<f64>,
     pub(super) ci_high: Option<f64>,
     pub(super) p50_us: Option<f64>,
     pub(super) p99_us: Option<f64>,
-    pub(super) best: Option<bool>,
     pub(super) doubt: Option<String>,
 }
 
-/// A row of `io_probe_sync`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ReportedSync {
-    pub(super) method: String,
-    pub(super) write_kb: u32,
-    pub(super) op_us: Option<f64>,
-    pub(super) ci_low: Option<f64>,
-    pub(super) ci_high: Option<f64>,
-    pub(super) p99_us: Option<f64>,
-    pub(super) in_use: Option<bool>,
-    pub(super) doubt: Option<String>,
+impl ReportedFigure {
+    pub(super) fn interval(&self) -> (Option<f64>, Option<f64>) {
+        (self.ci_low, self.ci_high)
+    }
 }
 
 /// A row of `io_probe_recommend`.
@@ -108,13 +95,4 @@ pub(super) struct ReportedAdvice {
     pub(super) why: String,
     pub(super) doubt: Option<String>,
     pub(super) evidence: Map<String, Value>,
-}
-
-/// The rows of a run.
-pub(super) fn rows<R: DeserializeOwned>(rows: Vec<Value>) -> Vec<R> {
-    let row = |row| match serde_json::from_value(row) {
-        Ok(row) => row,
-        Err(e) => unreachable!("a row of this library: {e}"),
-    };
-    rows.into_iter().map(row).collect()
 }

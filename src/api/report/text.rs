@@ -88,18 +88,14 @@ impl TextPage {
         let last = if has_promises { "promised/doubt" } else { "doubt" };
         self.push(format!("{:34}{:>10}{:>18}  {last}", "", "measured", "95 % interval"));
         for (name, line) in shown {
-            let value = line.value.map_or("-".to_owned(), count);
-            let range =
-                line.low.zip(line.high).map(|(low, high)| format!("{} - {}", count(low), count(high)));
             let kept = match line.kept {
                 Some(true) => " ok",
                 Some(false) => " NO",
                 None => "",
             };
-            let promised = line.promised.map_or(String::new(), |promised| count(promised) + kept);
-            let unit = line.unit.as_deref().unwrap_or_default();
-            let range = range.unwrap_or_default();
+            let promised = line.shown_promise() + kept;
             let said = if line.promised.is_some() { &promised } else { line.doubt() };
+            let (unit, value, range) = (line.unit(), line.shown(), line.range());
             self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>18}  {said}"));
         }
     }

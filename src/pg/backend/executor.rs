@@ -1,63 +1,20 @@
 //! Looking at the plans that start while a query of the user's runs under our eyes, also those inside of
 //! functions.
 //!
-//! The executor's hook is ours for just as long, unless another library has put its own before it meanwhile.
+//! The executor's hook is ours from the first such query of a session on.
 
 use std::cell::Cell;
-use std::ptr::fn_addr_eq;
+use std::ffi::c_int;
+use std::sync::OnceLock;
 
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 
-use crate::pg::compat;
-
-/// The type of a hook that is there.
-type Hook = unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, std::ffi::c_int);
+/// The hook before ours, once ours is there.
+static BEFORE: OnceLock<pg_sys::ExecutorStart_hook_type> = OnceLock::new();
 
 thread_local! {
-    /// How many queries are under our eyes, one inside the other.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// The hook before ours.
-    static BEFORE: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
-    /// Is the hook ours, or is ours below another one?
-    static INSTALLED: Cell<bool> = const { Cell::new(false) };
     /// Was a plan for parallel workers started since the innermost [`ParallelPlans`] began?
     static PARALLEL: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Each plan is looked at, and no RESET lets one write, until this is dropped.
-pub(in crate::pg) struct ReadOnlyPlans {
-    /// Did RESET make a transaction read-only before?
-    reset_before: bool,
-}
-
-impl ReadOnlyPlans {
-    /// Begins.
-    pub(in crate::pg) fn begin() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
-        if !INSTALLED.replace(true) {
-            // SAFETY: a variable of this backend; the hook is a function of this library, which is never
-            // unloaded.
-            unsafe {
-                BEFORE.set(pg_sys::ExecutorStart_hook);
-                pg_sys::ExecutorStart_hook = Some(look_at_plan);
-            }
-        }
-        Self { reset_before: compat::reset_to_read_only(true) }
-    }
-}
-
-impl Drop for ReadOnlyPlans {
-    fn drop(&mut self) {
-        compat::reset_to_read_only(self.reset_before);
-        DEPTH.set(DEPTH.get() - 1);
-        // SAFETY: a variable of this backend.
-        let hook = unsafe { pg_sys::ExecutorStart_hook };
-        if DEPTH.get() == 0 && hook.is_some_and(|hook| fn_addr_eq(hook, look_at_plan as Hook)) {
-            // SAFETY: as above; what was there before us is there again.
-            unsafe { pg_sys::ExecutorStart_hook = BEFORE.get() };
-            INSTALLED.set(false);
-        }
-    }
 }
 
 /// Notes whether a plan for parallel workers is started, until it is dropped. One may be inside another.
@@ -69,6 +26,13 @@ pub(in crate::pg) struct ParallelPlans {
 impl ParallelPlans {
     /// Begins.
     pub(in crate::pg) fn begin() -> Self {
+        // SAFETY: a variable of this backend; the hook is a function of this library, which is never
+        // unloaded.
+        BEFORE.get_or_init(|| unsafe {
+            let before = pg_sys::ExecutorStart_hook;
+            pg_sys::ExecutorStart_hook = Some(look_at_plan);
+            before
+        });
         Self { before: PARALLEL.replace(false) }
     }
 
@@ -84,20 +48,22 @@ impl Drop for ParallelPlans {
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn look_at_plan(query: *mut pg_sys::QueryDesc, flags: std::ffi::c_int) {
+unsafe extern "C-unwind" {
+    /// `executor/executor.h`. Called as it is: pgrx would copy an ERROR on its way.
+    fn standard_ExecutorStart(query: *mut pg_sys::QueryDesc, flags: c_int);
+}
+
+/// What the executor calls. An ERROR passes through it: there is nothing in it that would have to be dropped.
+unsafe extern "C-unwind" fn look_at_plan(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the server, or a hook before us, hands us a query that is about to start, with its plan. What
-    // we call is what the server would have called; an ERROR in it goes through the boundary as from the
-    // server itself.
+    // we call is what the server would have called.
     unsafe {
-        if DEPTH.get() > 0 {
-            let explained_only = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0;
-            let is_parallel = (*(*query).plannedstmt).parallelModeNeeded && !explained_only;
-            PARALLEL.set(PARALLEL.get() | is_parallel);
-        }
+        let explained_only = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0;
+        let is_parallel = (*(*query).plannedstmt).parallelModeNeeded && !explained_only;
+        PARALLEL.set(PARALLEL.get() | is_parallel);
         match BEFORE.get() {
-            Some(hook) => pg_sys::ffi::pg_guard_ffi_boundary(|| hook(query, flags)),
-            None => pg_sys::standard_ExecutorStart(query, flags),
+            Some(Some(before)) => before(query, flags),
+            _ => standard_ExecutorStart(query, flags),
         }
     }
 }

@@ -5,6 +5,9 @@
 //! value travels as text through its type's input function: a call gives a few rows, and every type
 //! is served alike.
 
+use std::ffi::CString;
+use std::ptr;
+
 use io_probe_core::run::memory;
 use pgrx::callconv::{CallCx, RetAbi};
 use pgrx::{PgTupleDesc, pg_sys};
@@ -57,42 +60,34 @@ impl Rows {
             pg_sys::InitMaterializedSRF(call, 0);
             let result = (*call).resultinfo.cast::<pg_sys::ReturnSetInfo>();
             let descriptor = PgTupleDesc::from_pg_copy((*result).setDesc);
-            let count = descriptor.len();
-            let mut values = vec![pg_sys::Datum::null(); count];
-            let mut nulls = vec![true; count];
+            let types = pg_sys::TupleDescGetAttInMetadata((*result).setDesc);
             for row in &self.0 {
                 interrupts::check();
-                for (index, attribute) in descriptor.iter().enumerate() {
-                    let value = row.get(attribute.name()).and_then(as_text);
-                    nulls[index] = value.is_none();
-                    values[index] = match value {
-                        Some(value) => datum(attribute.atttypid, attribute.atttypmod, &value),
-                        None => pg_sys::Datum::null(),
-                    };
-                }
-                pg_sys::tuplestore_putvalues(
-                    (*result).setResult,
-                    (*result).setDesc,
-                    values.as_mut_ptr(),
-                    nulls.as_mut_ptr(),
-                );
+                let tuple = tuple(row, &descriptor, types);
+                pg_sys::tuplestore_puttuple((*result).setResult, tuple);
+                pg_sys::heap_freetuple(tuple);
             }
         }
     }
 }
 
-/// Reads a value of a type from its text.
+/// A row as the server's tuple.
 ///
 /// # Safety
-/// `type_oid` must be a type.
-unsafe fn datum(type_oid: pg_sys::Oid, modifier: i32, value: &str) -> pg_sys::Datum {
-    let value = c_string(value);
-    let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: the caller vouches for the type; the string outlives the call.
-    unsafe {
-        pg_sys::getTypeInputInfo(type_oid, &mut input, &mut parameter);
-        pg_sys::OidInputFunctionCall(input, value.as_ptr().cast_mut(), parameter, modifier)
-    }
+/// `types` must be those of the descriptor.
+unsafe fn tuple(
+    row: &Map<String, Value>,
+    descriptor: &PgTupleDesc<'_>,
+    types: *mut pg_sys::AttInMetadata,
+) -> pg_sys::HeapTuple {
+    let value = |name: &str| Some(c_string(&as_text(row.get(name)?)?));
+    let values: Vec<Option<CString>> = descriptor.iter().map(|attribute| value(attribute.name())).collect();
+    let pointer =
+        |value: &Option<CString>| value.as_ref().map_or(ptr::null_mut(), |value| value.as_ptr().cast_mut());
+    let mut pointers: Vec<_> = values.iter().map(pointer).collect();
+    // SAFETY: the caller vouches for the types. There is a C string or NULL for each attribute, which
+    // outlives the call.
+    unsafe { pg_sys::BuildTupleFromCStrings(types, pointers.as_mut_ptr()) }
 }
 
 /// A value as its type's input function reads it; None for NULL.

@@ -5,14 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use io_probe_core::machine::account::{Account, Workers};
-use io_probe_core::run::memory;
-use pgrx::datum::DatumWithOid;
-use pgrx::spi::{self, Spi};
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::pg_sys;
+use serde::Deserialize;
 
-use crate::error::Error;
-use crate::pg::backend::encoding::{Text, c_string, text, text_or_none};
-use crate::pg::backend::rethrow::unshown;
+use crate::pg::backend::encoding::{text, text_or_none};
+use crate::pg::catalog::names::{self, from_own};
 use crate::pg::compat;
 pub(crate) use crate::pg::compat::RESTORES_STATISTICS;
 
@@ -69,47 +66,6 @@ pub(crate) fn in_recovery() -> bool {
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
-/// The rows of a query with two columns, of which the second is text.
-pub(in crate::pg) fn pairs<T: FromDatum + IntoDatum>(query: &str) -> Vec<(T, String)> {
-    const MEMORY_OF_ROW: usize = 512;
-    let query = c_string(query);
-    let read = unshown(query.to_bytes(), || {
-        Spi::connect(|client| {
-            let rows = client.select(query.as_c_str(), None, &[])?;
-            // How many there are is up to their owners.
-            memory::expect(rows.len() * MEMORY_OF_ROW).unwrap_or_else(|e| Error::from(e).raise());
-            rows.map(|row| Ok(row.get::<T>(1)?.zip(row.get::<Text>(2)?.map(|text| text.0))))
-                .collect::<spi::Result<Vec<_>>>()
-        })
-    });
-    // Only a defect of these queries, which are ours, could fail here.
-    let rows = read.unwrap_or_else(|e| pgrx::error!("could not read the catalogs: {e}"));
-    let rows: Vec<_> = rows.into_iter().flatten().collect();
-    expect_json(rows.iter().map(|(_, text)| text));
-    rows
-}
-
-/// The value in the one column of a query's first row.
-pub(in crate::pg) fn one<T: FromDatum + IntoDatum>(
-    query: &str,
-    arguments: &[DatumWithOid<'_>],
-) -> spi::Result<Option<T>> {
-    unshown(query.as_bytes(), || {
-        Spi::connect(|client| client.select(query, Some(1), arguments)?.first().get_one())
-    })
-}
-
-/// An ERROR unless there is memory for what these texts in JSON become.
-pub(in crate::pg) fn expect_json<'a>(texts: impl Iterator<Item = &'a String>) {
-    let needed = texts.map(|text| memory::of_json(text)).fold(0, usize::saturating_add);
-    memory::expect(needed).unwrap_or_else(|e| Error::from(e).raise());
-}
-
-/// The rows of a query with two columns of texts.
-pub(in crate::pg) fn texts(query: &str) -> Vec<(String, String)> {
-    pairs::<Text>(query).into_iter().map(|(first, second)| (first.0, second)).collect()
-}
-
 /// Does the server read data files past the OS page cache?
 pub(crate) fn reads_direct() -> bool {
     io_direct("data").unwrap_or(false)
@@ -160,21 +116,8 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
     result
 }
 
-/// The FROM and WHERE of a query for the extension's objects in a catalog with `oid`, whatever search_path
-/// says.
-pub(in crate::pg) fn from_own(catalog: &str, alias: &str) -> String {
-    format!(
-        "pg_catalog.{catalog} AS {alias} JOIN pg_catalog.pg_depend AS d \
-             ON d.objid OPERATOR(pg_catalog.=) {alias}.oid \
-         JOIN pg_catalog.pg_extension AS e ON e.oid OPERATOR(pg_catalog.=) d.refobjid \
-         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.{catalog}'::pg_catalog.regclass \
-         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass \
-         AND d.deptype OPERATOR(pg_catalog.=) 'e' AND e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'"
-    )
-}
-
 /// A function of this extension.
-#[derive(PartialEq, Eq)]
+#[derive(Deserialize)]
 pub(crate) struct OwnFunction {
     /// Its name.
     pub(crate) name: String,
@@ -186,20 +129,21 @@ pub(crate) struct OwnFunction {
 /// itself, not through search_path.
 pub(crate) fn own_functions() -> Vec<OwnFunction> {
     let query = format!(
-        "SELECT p.oid, p.proname::pg_catalog.text FROM {} ORDER BY p.proname",
+        "SELECT row_to_json(own) FROM ( \
+             SELECT DISTINCT p.proname AS name, \
+                    coalesce(has_function_privilege(p.oid, 'EXECUTE'), false) AS executable \
+             FROM {} ORDER BY name, executable \
+         ) AS own",
         from_own("pg_proc", "p")
     );
-    let function = |(oid, name)| OwnFunction { name, executable: compat::may_execute(oid) };
-    let mut functions: Vec<_> = pairs::<pg_sys::Oid>(&query).into_iter().map(function).collect();
-    functions.dedup();
-    functions
+    names::rows(&query, &[])
 }
 
 /// The extension's settings and their values, as SHOW prints them.
 pub(crate) fn own_settings() -> Vec<(String, String)> {
-    let query = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
-         WHERE name OPERATOR(pg_catalog.~~) 'pg\\_io\\_probe.%' ORDER BY name";
-    texts(query)
+    let query = "SELECT json_build_array(name, current_setting(name)) FROM pg_settings \
+         WHERE starts_with(name, 'pg_io_probe.') ORDER BY name";
+    names::rows(query, &[])
 }
 
 /// Do sessions like this one load the library when they begin?

@@ -3,9 +3,9 @@
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use crate::pg::backend::executor::ReadOnlyPlans;
 use crate::pg::backend::progress::KeptProgress;
 use crate::pg::backend::rethrow::{Caught, catch};
+use crate::pg::compat;
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
 /// allowed to change all the same (temporary tables, settings) does not stay either.
@@ -68,9 +68,12 @@ fn run<T>(
         }
     }
     let kept = KeptProgress::now();
-    let plans = read_only.then(ReadOnlyPlans::begin);
+    // No RESET lets the work write.
+    let reset_before = read_only.then(|| compat::reset_to_read_only(true));
     let result = catch(work);
-    drop(plans);
+    if let Some(before) = reset_before {
+        compat::reset_to_read_only(before);
+    }
     let stays = result.is_ok() && !read_only;
     // SAFETY: begun above. The result and the copy of an ERROR do not belong to the subtransaction.
     unsafe {

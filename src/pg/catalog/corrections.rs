@@ -38,22 +38,13 @@ pub(crate) fn not_stale(table: pg_sys::Oid) -> Vec<Kept> {
     kept.into_iter().filter(|kept| kept.stale.is_none()).collect()
 }
 
-/// What is kept of a table's indexes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Corrections {
-    Nothing,
-    /// Nothing that counts.
-    Stale,
-    Some,
-}
-
 thread_local! {
-    /// Tables whose corrections were read, and what there was.
-    static READ: RefCell<HashMap<pg_sys::Oid, Corrections>> = RefCell::default();
+    /// Tables whose corrections were read, and whether there were some, stale ones included.
+    static READ: RefCell<HashMap<pg_sys::Oid, bool>> = RefCell::default();
     /// Their indexes: the table, and the correlation that counts, if one is kept.
     static INDEXES: RefCell<HashMap<pg_sys::Oid, (pg_sys::Oid, Option<f64>)>> = RefCell::default();
-    /// Is there anything but [`Corrections::Nothing`] in READ?
-    static HAS_JUDGED: Cell<bool> = const { Cell::new(false) };
+    /// Is there a table with some in READ?
+    static HAS_KEPT: Cell<bool> = const { Cell::new(false) };
     /// How often something was forgotten.
     static FORGOTTEN: Cell<u64> = const { Cell::new(0) };
     /// What the planner is told of some indexes, whatever is kept.
@@ -108,21 +99,9 @@ pub(crate) fn watch() {
 unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
     // ANALYZE sends one for each column.
-    if !HAS_JUDGED.replace(false) {
-        return;
-    }
-    forget_in(&READ, |read| {
-        read.retain(|table, found| {
-            forget_indexes(*table, *found);
-            *found == Corrections::Nothing
-        });
-    });
-}
-
-/// Forgets what counted of a table's indexes.
-fn forget_indexes(table: pg_sys::Oid, found: Corrections) {
-    if found == Corrections::Some {
-        forget_in(&INDEXES, |indexes| indexes.retain(|_, (of, _)| *of != table));
+    if HAS_KEPT.replace(false) {
+        forget_in(&READ, |read| read.retain(|_, has_kept| !*has_kept));
+        forget_in(&INDEXES, |indexes| indexes.retain(|_, (_, counting)| counting.is_none()));
     }
 }
 
@@ -145,8 +124,8 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::O
     let of_index = forget_in(&INDEXES, |indexes| indexes.remove(&relation)).flatten();
     let table = of_index.map_or(relation, |(table, _)| table);
     place_of(table).store(0, Ordering::Relaxed);
-    if let Some(found) = forget_in(&READ, |read| read.remove(&table)).flatten() {
-        forget_indexes(table, found);
+    if forget_in(&READ, |read| read.remove(&table)).flatten() == Some(true) {
+        forget_in(&INDEXES, |indexes| indexes.retain(|_, (of, _)| *of != table));
     }
 }
 
@@ -162,8 +141,8 @@ pub(in crate::pg) unsafe fn apply(
     let oid = |index: *mut pg_sys::IndexOptInfo| unsafe { (*index).indexoid };
     // Catalogs have no corrections.
     let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::correct_correlation();
-    let has_some = is_wanted && has_some(table, indexes.clone().map(oid));
-    if !has_some && TOLD.with_borrow(Option::is_none) {
+    let has_kept = is_wanted && has_kept(table, indexes.clone().map(oid));
+    if !has_kept && TOLD.with_borrow(Option::is_none) {
         return;
     }
     for index in indexes {
@@ -174,23 +153,22 @@ pub(in crate::pg) unsafe fn apply(
     }
 }
 
-/// Does a correlation count that is kept of one of these indexes of a table? Reads them, unless that was
-/// done.
-fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
-    if let Some(known) = READ.with_borrow(|read| read.get(&table).copied()) {
-        if known == Corrections::Nothing {
+/// Are correlations kept of a table's indexes, stale ones included? Reads them, unless that was done.
+fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
+    if let Some(has_kept) = READ.with_borrow(|read| read.get(&table).copied()) {
+        if !has_kept {
             place_of(table).store(table.to_u32(), Ordering::Relaxed);
         }
-        return known == Corrections::Some;
+        return has_kept;
     }
     let before = FORGOTTEN.get();
     let found = reserve::if_there_is_memory(|| kept(table)).flatten();
     let is_known = found.is_some();
     let kept = found.unwrap_or_default();
+    let has_kept = !kept.is_empty();
     // Also those of indexes that this plan does not know of: a later one may, without any notice.
     let counting = kept.iter().filter(|kept| kept.stale.is_none());
     let values = counting.map(|kept| (kept.index, (table, Some(kept.correlation))));
-    let has_some = values.clone().next().is_some();
     INDEXES.with_borrow_mut(|known| {
         READ.with_borrow_mut(|read| {
             let most = indexes.clone().count() + kept.len();
@@ -205,17 +183,10 @@ fn has_some(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
             known.extend(values);
             // What has changed meanwhile is read again for the next plan.
             if is_known && FORGOTTEN.get() == before {
-                let found = match has_some {
-                    true => Corrections::Some,
-                    false if kept.is_empty() => Corrections::Nothing,
-                    false => Corrections::Stale,
-                };
-                if found != Corrections::Nothing {
-                    HAS_JUDGED.set(true);
-                }
-                read.insert(table, found);
+                HAS_KEPT.set(HAS_KEPT.get() | has_kept);
+                read.insert(table, has_kept);
             }
-            has_some
+            has_kept
         })
     })
 }

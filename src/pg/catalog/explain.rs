@@ -34,8 +34,10 @@ pub(crate) fn find_relation(
     // SAFETY: catalog lookups that give 0 for what does not exist; names are C strings.
     unsafe {
         let relation = match schema {
-            Some(schema) => found(namespace(schema))
-                .and_then(|n| found(pg_sys::get_relname_relid(relation_name.as_ptr(), n))),
+            // EXPLAIN calls the session's own temporary schema pg_temp.
+            Some(schema) => encoding::name(schema)
+                .and_then(|schema| found(pg_sys::LookupNamespaceNoError(schema.as_ptr())))
+                .and_then(|schema| found(pg_sys::get_relname_relid(relation_name.as_ptr(), schema))),
             None => found(pg_sys::RelnameGetRelid(relation_name.as_ptr())),
         };
         let index = relation.zip(index).and_then(|(relation, index)| {
@@ -43,19 +45,5 @@ pub(crate) fn find_relation(
             found(pg_sys::get_relname_relid(index.as_ptr(), pg_sys::get_rel_namespace(relation)))
         });
         (relation, index)
-    }
-}
-
-/// The schema of this name; EXPLAIN calls the session's own temporary schema pg_temp.
-fn namespace(name: &str) -> pg_sys::Oid {
-    let Some(c_name) = encoding::name(name) else { return pg_sys::InvalidOid };
-    // SAFETY: the name is a C string; the variables outlive the call.
-    unsafe {
-        if name != "pg_temp" {
-            return pg_sys::get_namespace_oid(c_name.as_ptr(), true);
-        }
-        let (mut temporary, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        pg_sys::GetTempNamespaceState(&mut temporary, &mut toast);
-        temporary
     }
 }

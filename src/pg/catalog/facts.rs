@@ -7,7 +7,8 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::pg::backend::interrupts;
-use crate::pg::backend::server::{self, data_directory, from_own, texts};
+use crate::pg::backend::server::{self, data_directory};
+use crate::pg::catalog::names::{self, from_own};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -16,7 +17,6 @@ use crate::pg::storage::wal;
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct SettingValue {
     /// Its value as SHOW prints it, which ALTER SYSTEM takes.
-    #[serde(skip)]
     pub(crate) shown: String,
     /// The same in the setting's own unit.
     setting: String,
@@ -40,12 +40,10 @@ impl SettingValue {
 /// The setting of this name; None where this server has no such setting. The name must be a plain word.
 pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     let query = format!(
-        "SELECT pg_catalog.current_setting(name), \
-             pg_catalog.jsonb_build_object('setting', setting, 'source', source)::pg_catalog.text \
-         FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) '{name}'"
+        "SELECT json_build_object('shown', current_setting(name), 'setting', setting, 'source', source) \
+         FROM pg_settings WHERE name = '{name}'"
     );
-    let (shown, found) = texts(&query).into_iter().next()?;
-    Some(SettingValue { shown, ..serde_json::from_str(&found).ok()? })
+    names::rows(&query, &[]).into_iter().next()
 }
 
 /// What ALTER SYSTEM has set a setting to, in force or not; None where it has not, or the caller is no
@@ -55,20 +53,17 @@ pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {
         return None;
     }
     let query = format!(
-        "SELECT name, setting FROM pg_catalog.pg_file_settings WHERE name OPERATOR(pg_catalog.=) '{name}' \
-         AND pg_catalog.right(sourcefile, 21) OPERATOR(pg_catalog.=) '/postgresql.auto.conf' \
-         ORDER BY seqno DESC"
+        "SELECT setting FROM pg_file_settings \
+         WHERE name = '{name}' AND right(sourcefile, 21) = '/postgresql.auto.conf' ORDER BY seqno DESC"
     );
-    texts(&query).into_iter().next().map(|(_, value)| value)
+    names::rows(&query, &[]).into_iter().next()
 }
 
 /// The schema of the extension, quoted.
 pub(crate) fn own_schema() -> String {
-    let query = "SELECT ''::pg_catalog.text, pg_catalog.quote_ident(n.nspname) \
-        FROM pg_catalog.pg_extension AS e \
-         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
-         WHERE e.extname OPERATOR(pg_catalog.=) 'pg_io_probe'";
-    texts(query).into_iter().next().map(|(_, schema)| schema).unwrap_or_default()
+    let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \
+         JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'pg_io_probe'";
+    names::rows(query, &[]).into_iter().next().unwrap_or_default()
 }
 
 /// A permanent table, or materialized view, that is neither the server's own nor this extension's.
@@ -76,7 +71,6 @@ pub(crate) fn own_schema() -> String {
 pub(crate) struct UserTable {
     pub(crate) oid: pg_sys::Oid,
     /// The tablespace of its files.
-    #[serde(skip)]
     pub(crate) spcname: String,
     /// The first segment of its main fork.
     path: PathBuf,
@@ -115,38 +109,33 @@ pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
 
 /// The user's tables of this database.
 pub(crate) fn user_tables() -> Vec<UserTable> {
+    // Of a table that is gone by now, the path and the right are NULL.
     let query = format!(
-        "SELECT t.spcname::pg_catalog.text, pg_catalog.jsonb_build_object('oid', c.oid::pg_catalog.int8, \
-             'path', pg_catalog.pg_relation_filepath(c.oid), \
-             'may_probe', pg_catalog.has_table_privilege(c.oid, '{}'))::pg_catalog.text \
-         FROM pg_catalog.pg_class AS c \
-         JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         JOIN pg_catalog.pg_tablespace AS t ON t.oid OPERATOR(pg_catalog.=) \
-             CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid \
-                 ELSE c.reltablespace END \
-         WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,m}}'::pg_catalog.\"char\"[]) \
-         AND c.relpersistence OPERATOR(pg_catalog.=) 'p'::pg_catalog.\"char\" \
-         AND n.nspname OPERATOR(pg_catalog.<>) ALL \
-             ('{{pg_catalog,information_schema,pg_toast}}'::pg_catalog.name[]) \
-         AND c.oid OPERATOR(pg_catalog.<>) ALL (SELECT own.oid FROM {})",
+        "WITH found AS MATERIALIZED ( \
+             SELECT c.oid::int8 AS oid, t.spcname, pg_relation_filepath(c.oid) AS path, \
+                    has_table_privilege(c.oid, '{}') AS may_probe \
+             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+             JOIN pg_tablespace AS t ON t.oid = \
+                 CASE WHEN c.reltablespace = 0 THEN {}::oid ELSE c.reltablespace END \
+             WHERE c.relkind IN ('r', 'm') AND c.relpersistence = 'p' \
+             AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') \
+             AND c.oid <> ALL (SELECT own.oid FROM {}) \
+         ) \
+         SELECT row_to_json(found) FROM found WHERE path IS NOT NULL AND may_probe IS NOT NULL",
         compat::PROBE_PRIVILEGES,
         Tablespace::own().oid().to_u32(),
         from_own("pg_class", "own")
     );
     let data = data_directory();
-    let table = |(spcname, found): (String, String)| {
-        // Of a table that is gone by now, the path and the right are NULL.
-        let found: UserTable = serde_json::from_str(&found).ok()?;
-        Some(UserTable { spcname, path: data.join(&found.path), ..found })
-    };
-    texts(&query).into_iter().filter_map(table).collect()
+    let table = |found: UserTable| UserTable { path: data.join(&found.path), ..found };
+    names::rows(&query, &[]).into_iter().map(table).collect()
 }
 
 /// The settings of a tablespace's own, each as `setting=value`.
 pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
-    let query = "SELECT spcname::pg_catalog.text, option \
-         FROM pg_catalog.pg_tablespace, pg_catalog.unnest(spcoptions) AS option";
-    texts(query).into_iter().filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
+    let query = "SELECT json_build_array(spcname, option) FROM pg_tablespace, unnest(spcoptions) AS option";
+    let options = names::rows::<(String, String)>(query, &[]).into_iter();
+    options.filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
 }
 
 /// Something of the server that lies on a device.

@@ -8,9 +8,11 @@ use std::panic::AssertUnwindSafe;
 
 use pgrx::pg_sys;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::catalog::names;
 use crate::pg::settings;
 use crate::pg::storage::btree;
 use crate::pg::storage::relation::Relation;
@@ -84,11 +86,11 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
          ), numbered AS (
              SELECT *, row_number() OVER (PARTITION BY relid ORDER BY attnum) AS number FROM found
          )
-         SELECT indexrelid, jsonb_build_object(
+         SELECT json_build_object(
              'table', relid::int8,
-             'index', jsonb_build_object('oid', indexrelid::int8, 'name', relname,
+             'index', json_build_object('oid', indexrelid::int8, 'name', relname,
                                          'qualified', format('%I.%I', nspname, relname)),
-             'others', ARRAY(SELECT jsonb_build_object('oid', y.oid::int8, 'name', y.relname,
+             'others', ARRAY(SELECT json_build_object('oid', y.oid::int8, 'name', y.relname,
                      'qualified', format('%I.%I', nspname, y.relname))
                  FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
                  JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
@@ -103,15 +105,18 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
              'pages', relpages, 'rows', reltuples, 'index_pages', index_pages,
              'bounds', histogram_bounds::text::text[],
              'covered', 1 - null_frac -
-                        coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))::text
+                        coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))
          FROM numbered AS found WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum
          LIMIT {of_all}",
         tables.join(",")
     );
-    let found = settings::with(&settings::PLAIN, || server::pairs::<pg_sys::Oid>(&query));
-    let facts: Vec<IndexFacts> =
-        found.iter().filter_map(|(_, facts)| serde_json::from_str(facts).ok()).collect();
-    facts.into_iter().filter(|facts| facts.bounds.len() > 2).collect()
+    rows(&query).into_iter().filter(|facts: &IndexFacts| facts.bounds.len() > 2).collect()
+}
+
+/// The rows of a query of statistics. One in which a number is none, as in restored statistics, is left out.
+fn rows<T: DeserializeOwned>(query: &str) -> Vec<T> {
+    let rows = settings::with(&settings::PLAIN, || names::rows::<Value>(query, &[]));
+    rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect()
 }
 
 /// Fewest pages of a table: smaller ones are read whole, whatever the costs.
@@ -128,8 +133,6 @@ pub(crate) struct AnyIndex {
     pub(crate) method: String,
     /// Can queries use it?
     pub(crate) is_valid: bool,
-    /// Its pages when it was vacuumed or analyzed.
-    pub(crate) pages: f64,
     /// Rows of the index and of its table, when that had `table_pages` pages; as far as that is known.
     pub(crate) rows: f64,
     pub(crate) table_rows: f64,
@@ -143,12 +146,11 @@ pub(crate) struct AnyIndex {
 /// The indexes of a table, by name.
 pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
     let query = format!(
-        "SELECT x.oid, jsonb_build_object(
+        "SELECT json_build_object(
              'index', x.oid::int8, 'method', m.amname, 'is_valid', i.indisvalid AND NOT i.indcheckxmin,
-             'pages', x.relpages,
              'rows', CASE WHEN i.indpred IS NULL THEN c.reltuples ELSE x.reltuples END,
              'table_rows', c.reltuples, 'table_pages', c.relpages,
-             'correlation', s.correlation, 'null_share', s.null_frac)::text
+             'correlation', s.correlation, 'null_share', s.null_frac)
          FROM pg_index AS i
          JOIN pg_class AS c ON c.oid = i.indrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -164,8 +166,7 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
          WHERE i.indrelid = {}::oid ORDER BY x.relname",
         table.to_u32()
     );
-    let found = settings::with(&settings::PLAIN, || server::pairs::<pg_sys::Oid>(&query));
-    found.iter().filter_map(|(_, facts)| serde_json::from_str(facts).ok()).collect()
+    rows(&query)
 }
 
 /// Places of an index where samples begin, and entries of a sample.

@@ -14,11 +14,15 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use io_probe_core::run::memory;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys, spi::Spi};
+use serde::de::DeserializeOwned;
 
-use crate::pg::backend::encoding::c_string;
+use crate::error::Error;
+use crate::pg::backend::encoding::{MOST_BYTES, c_string};
+use crate::pg::backend::list::elements;
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::catalog::query::StatementRows;
 use crate::pg::settings;
@@ -44,6 +48,32 @@ pub(in crate::pg) fn run_own<T>(
     settings::with(&[settings::OWN_NAMES], || Spi::connect(|_| read(&run(&statement, arguments, None))))
 }
 
+/// The rows of such a query of ours, each one value that JSON can hold; without NULLs.
+pub(in crate::pg) fn rows<T: DeserializeOwned>(query: &str, arguments: &[DatumWithOid<'_>]) -> Vec<T> {
+    const MEMORY_OF_ROW: usize = 512;
+    let expect = |bytes| memory::expect(bytes).unwrap_or_else(|e| Error::from(e).raise());
+    let query = format!("SELECT to_json(value)::text FROM ({query}) AS found(value)");
+    let rows = run_own(&query, arguments, |rows| {
+        // How many there are is up to their owners, or to the roles that store runs.
+        expect((rows.count as usize).saturating_mul(MEMORY_OF_ROW));
+        rows.texts(MOST_BYTES).flatten().collect::<Vec<_>>()
+    });
+    expect(rows.iter().map(|row| memory::of_json(row)).fold(0, usize::saturating_add));
+    // Only a defect of the queries, which are ours, could fail here.
+    let parse = |row: &String| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));
+    rows.iter().map(parse).collect()
+}
+
+/// The FROM and WHERE of such a query for the extension's objects in a catalog with `oid`.
+pub(in crate::pg) fn from_own(catalog: &str, alias: &str) -> String {
+    format!(
+        "{catalog} AS {alias} JOIN pg_depend AS d ON d.objid = {alias}.oid \
+         JOIN pg_extension AS e ON e.oid = d.refobjid \
+         WHERE d.classid = '{catalog}'::regclass AND d.refclassid = 'pg_extension'::regclass \
+         AND d.deptype = 'e' AND e.extname = 'pg_io_probe'"
+    )
+}
+
 fn run_shown(
     statement: &CStr,
     arguments: &[DatumWithOid<'_>],
@@ -66,9 +96,10 @@ fn run_shown(
             let result = pg_sys::SPI_result;
             pgrx::error!("could not prepare a statement: {result}");
         }
-        if elements(pg_sys::SPI_plan_get_plan_sources(plan)).any(|source| {
-            elements((*source.cast::<pg_sys::CachedPlanSource>()).query_list)
-                .any(|query| names_another(query.cast(), (&raw mut allowed).cast()))
+        if elements(pg_sys::SPI_plan_get_plan_sources(plan)).iter().any(|source| {
+            let source = source.ptr_value.cast::<pg_sys::CachedPlanSource>();
+            let mut queries = elements((*source).query_list).iter();
+            queries.any(|query| names_another(query.ptr_value.cast(), (&raw mut allowed).cast()))
         }) {
             ereport!(
                 ERROR,
@@ -99,18 +130,6 @@ impl Allowed {
         oid.to_u32() >= pg_sys::FirstNormalObjectId
             && oid != self.oid
             && unsafe { pg_sys::getExtensionOfObject(catalog, oid) } != self.extension
-    }
-}
-
-/// The pointers in a list; none for NULL.
-///
-/// # Safety
-/// `list` must be NULL or a list of pointers that outlives the iterator.
-unsafe fn elements(list: *mut pg_sys::List) -> impl Iterator<Item = *mut c_void> {
-    // SAFETY: the caller vouches for it; a list has as many elements as it says.
-    unsafe {
-        let length = if list.is_null() { 0 } else { (*list).length };
-        (0..length as usize).map(move |place| (*(*list).elements.add(place)).ptr_value)
     }
 }
 

@@ -17,6 +17,7 @@ use pgrx::{pg_guard, pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
+use crate::pg::backend::list::elements;
 use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::corrections::{self, Telling};
@@ -180,12 +181,10 @@ impl Drop for Elsewhere {
 
 /// A tablespace whose page costs are the session's.
 fn plain_tablespace() -> Option<pg_sys::Oid> {
-    let candidates = server::pairs::<pg_sys::Oid>(
-        "SELECT oid, ''::pg_catalog.text FROM pg_catalog.pg_tablespace \
-         WHERE spcoptions IS NULL OR NOT EXISTS (SELECT FROM pg_catalog.unnest(spcoptions) AS option \
-             WHERE option OPERATOR(pg_catalog.~) '^(seq|random)_page_cost=') ORDER BY oid",
-    );
-    candidates.into_iter().map(|(oid, _)| oid).next()
+    let query = "SELECT oid::int8 FROM pg_tablespace \
+         WHERE spcoptions IS NULL OR NOT EXISTS (SELECT FROM unnest(spcoptions) AS option \
+             WHERE option ~ '^(seq|random)_page_cost=') ORDER BY oid";
+    names::rows(query, &[]).into_iter().next()
 }
 
 /// From now on the planner takes the correlations that are kept; and while it is asked, those that it is
@@ -205,11 +204,9 @@ unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut p
     }
     // SAFETY: the caller vouches for it; the list, which does not change meanwhile, holds IndexOptInfos.
     unsafe {
-        let list = (*info).indexlist;
-        let count = if list.is_null() { 0 } else { (*list).length as usize };
-        let index = |place| (*(*list).elements.add(place)).ptr_value.cast::<pg_sys::IndexOptInfo>();
-        let indexes = (0..count).map(index);
-        if count > 0 {
+        let list = elements((*info).indexlist);
+        let indexes = list.iter().map(|index| index.ptr_value.cast::<pg_sys::IndexOptInfo>());
+        if !list.is_empty() {
             corrections::apply(relation, indexes.clone());
         }
         if tablespace == 0 {

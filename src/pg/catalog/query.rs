@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
 use crate::pg::backend::encoding::{copied, text_up_to};
 use crate::pg::backend::executor::ParallelPlans;
+use crate::pg::backend::list::elements;
 use crate::pg::backend::rethrow::pointing_into;
 use crate::pg::backend::subtransaction::read_only;
+use crate::pg::storage::buffers::Usage;
 
 /// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
 pub(crate) struct Query(CString);
@@ -33,25 +35,25 @@ impl Argument for Query {
 as_argument!(Query);
 
 /// Refuses all but one statement, which must not be a utility command: what follows a semicolon would be
-/// executed as well. `allowed` is a HINT.
-pub(in crate::pg) fn check_single(query: &Query, allowed: &str) -> Result<()> {
-    // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR.
-    let (count, tag, into) = unsafe {
+/// executed as well. What writes is refused when it runs. `allowed` is a HINT.
+pub(crate) fn check_single(query: &Query, allowed: &str) -> Result<()> {
+    // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR. The list
+    // holds raw parse trees.
+    let (tag, into) = unsafe {
         let list = pointing_into(&query.0, || pg_sys::pg_parse_query(query.0.as_ptr()));
-        if list.is_null() {
-            (0, pg_sys::NodeTag::T_Invalid, false)
-        } else {
-            let raw = (*(*list).elements).ptr_value.cast::<pg_sys::RawStmt>();
-            let statement = (*raw).stmt;
-            ((*list).length, (*statement).type_, selects_into(statement))
+        match elements(list) {
+            [] => return Err(Error::invalid("query must not be empty")),
+            [only] => {
+                let statement = (*only.ptr_value.cast::<pg_sys::RawStmt>()).stmt;
+                ((*statement).type_, selects_into(statement))
+            }
+            several => {
+                let count = several.len();
+                return Err(Error::unsupported(format!("query must be one statement, not {count}")));
+            }
         }
     };
-    match count {
-        0 => return Err(Error::invalid("query must not be empty")),
-        1 => {}
-        _ => return Err(Error::unsupported(format!("query must be one statement, not {count}"))),
-    }
-    let query = matches!(
+    let is_query = matches!(
         tag,
         pg_sys::NodeTag::T_SelectStmt
             | pg_sys::NodeTag::T_InsertStmt
@@ -59,7 +61,7 @@ pub(in crate::pg) fn check_single(query: &Query, allowed: &str) -> Result<()> {
             | pg_sys::NodeTag::T_DeleteStmt
             | pg_sys::NodeTag::T_MergeStmt
     );
-    if !query || into {
+    if !is_query || into {
         return Err(Error::unsupported("query must not be a utility command").hint(allowed));
     }
     Ok(())
@@ -159,20 +161,16 @@ pub(crate) struct Used {
     pub(crate) wal_bytes: u64,
 }
 
-/// Refuses all but one statement, which must not be a utility command. What writes is refused when it runs.
-pub(crate) fn check(query: &Query) -> Result<()> {
-    check_single(query, "SELECT and VALUES can be watched.")
-}
-
-/// Runs a query that [`check`] has passed, and throws its rows away one by one: they take no memory.
+/// Runs a query that [`check_single`] has passed, and throws its rows away one by one: they take no memory.
 pub(crate) fn discard(query: &Query) -> Used {
     let statement = query.0.as_c_str();
     read_only(move || {
         // The query may call for another one to be watched.
         let plans = ParallelPlans::begin();
         let started = Monotonic.now();
-        // SAFETY: both are this backend's own counters.
-        let (blocks, wal) = unsafe { (pg_sys::pgBufferUsage, pg_sys::pgWalUsage) };
+        let before = Usage::now();
+        // SAFETY: this backend's own counter.
+        let wal_before = unsafe { pg_sys::pgWalUsage.wal_bytes };
         let rows = Spi::connect(|_| {
             // SAFETY: connected to SPI; the statement is a C string; the receiver is a static one of the
             // server's that drops all it gets. Not read-only by SPI's word, which would refuse volatile
@@ -189,12 +187,11 @@ pub(crate) fn discard(query: &Query) -> Used {
                 pg_sys::SPI_processed
             }
         });
-        // SAFETY: as above; the difference is between two states of the same counters.
-        let (blocks, wal_bytes) = unsafe {
-            let mut difference = pg_sys::BufferUsage::default();
-            pg_sys::BufferUsageAccumDiff(&mut difference, &raw const pg_sys::pgBufferUsage, &blocks);
-            (difference, pg_sys::pgWalUsage.wal_bytes.wrapping_sub(wal.wal_bytes))
-        };
-        Used { elapsed_ns: Monotonic.now() - started, rows, parallel: plans.seen(), blocks, wal_bytes }
+        let mut usage = Usage::default();
+        usage.add_since(before);
+        // SAFETY: as above.
+        let wal_bytes = unsafe { pg_sys::pgWalUsage.wal_bytes }.wrapping_sub(wal_before);
+        let elapsed_ns = Monotonic.now() - started;
+        Used { elapsed_ns, rows, parallel: plans.seen(), blocks: usage.0, wal_bytes }
     })
 }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::pg::backend::encoding::text_or_none;
-use crate::pg::backend::server::{self, data_directory, in_recovery, pairs};
+use crate::pg::backend::server::{self, data_directory, in_recovery};
 use crate::pg::catalog::facts::bytes_of_files;
+use crate::pg::catalog::names;
 use crate::pg::storage::tablespace::Tablespace;
 
 /// A relation as its catalogs have it.
@@ -33,21 +34,17 @@ impl RelationFacts {
     /// needed.
     pub(crate) fn find(oid: pg_sys::Oid) -> Option<Self> {
         let query = format!(
-            "SELECT c.oid, pg_catalog.jsonb_build_object('relid', c.oid::pg_catalog.int8, 'relkind', \
-                 c.relkind, \
+            "SELECT json_build_object('relid', c.oid::int8, 'relkind', c.relkind, \
                  'schemaname', n.nspname, 'relname', c.relname, 'spcname', t.spcname, \
-                 'path', pg_catalog.pg_relation_filepath(c.oid))::pg_catalog.text \
-             FROM pg_catalog.pg_class AS c \
-             JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-             LEFT JOIN pg_catalog.pg_tablespace AS t ON t.oid OPERATOR(pg_catalog.=) \
-                 CASE WHEN c.reltablespace OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN {}::pg_catalog.oid \
-                 ELSE c.reltablespace END \
-             WHERE c.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+                 'path', pg_relation_filepath(c.oid)) \
+             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+             LEFT JOIN pg_tablespace AS t ON t.oid = \
+                 CASE WHEN c.reltablespace = 0 THEN {}::oid ELSE c.reltablespace END \
+             WHERE c.oid = {}::oid",
             Tablespace::own().oid().to_u32(),
             oid.to_u32()
         );
-        let found = pairs::<pg_sys::Oid>(&query).into_iter().next()?.1;
-        let found: Self = serde_json::from_str(&found).ok()?;
+        let found: Self = names::rows(&query, &[]).into_iter().next()?;
         let path = found.path.map(|path| data_directory().join(path));
         Some(Self { rel_bytes: path.as_deref().map(bytes_of_files), path, ..found })
     }

@@ -1,7 +1,5 @@
 //! A probe of this extension, called by its name with arguments by theirs.
 
-use std::ffi::CStr;
-
 use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
@@ -9,15 +7,13 @@ use serde_json::{Map, Value as Json};
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::rethrow::Caught;
 use crate::pg::backend::row::as_text;
-use crate::pg::backend::server::{from_own, pairs};
 use crate::pg::backend::subtransaction;
-use crate::pg::catalog::names;
-use crate::pg::settings::{self, OWN_NAMES};
+use crate::pg::catalog::names::{self, from_own};
+use crate::pg::settings;
 
 /// A function of this extension that gives rows, as the catalog has it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ProbeFunction {
-    #[serde(skip)]
     oid: pg_sys::Oid,
     name: String,
     schema: String,
@@ -58,22 +54,14 @@ pub(crate) enum Value<'a> {
     Json(&'a Json),
 }
 
-/// Why there are no rows.
-pub(crate) enum Failed {
-    /// Another probe was running, or others kept the device busy.
-    Skipped(Cause),
-    /// Storage or the server failed it.
-    Failed(Cause),
-}
-
-/// An ERROR.
-pub(crate) struct Cause {
+/// The ERROR for which there are no rows.
+pub(crate) struct Failed {
+    /// `skipped` if another probe was running, or others kept the device busy; `failed` if storage or the
+    /// server failed it.
+    pub(crate) status: &'static str,
     pub(crate) sqlstate: String,
     pub(crate) message: String,
 }
-
-/// Settings under which a value is always printed in the same form.
-const PRINTED: [(&CStr, &str); 2] = [OWN_NAMES, (c"intervalstyle", "postgres")];
 
 /// Classes of ERRORs, each named by one of them, that are the caller's business, and are not caught: a
 /// cancel; or the arguments, the query, the rights, the state of the transaction are not what they should be.
@@ -91,29 +79,21 @@ impl ProbeFunction {
     pub(crate) fn find(name: &str) -> Option<Self> {
         let name = spi::quote_literal(name);
         let query = format!(
-            "SELECT p.oid, pg_catalog.jsonb_build_object('name', p.proname, 'schema', n.nspname, \
-                 'has_relid', EXISTS (SELECT FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS r \
-                     ON r.typrelid OPERATOR(pg_catalog.=) a.attrelid \
-                     WHERE r.oid OPERATOR(pg_catalog.=) p.prorettype \
-                     AND a.attname OPERATOR(pg_catalog.=) 'relid' AND NOT a.attisdropped), \
-                 'arguments', (SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object( \
-                     'name', p.proargnames[i], \
-                     'type_name', pg_catalog.format('%I.%I', tn.nspname, t.typname), \
-                     'required', \
-                         i OPERATOR(pg_catalog.<=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults), \
-                     'default', pg_catalog.pg_get_function_arg_default(p.oid, i::pg_catalog.int4)) \
-                     ORDER BY i), '[]') \
-                     FROM pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]) \
-                         WITH ORDINALITY AS argument(type, i) \
-                     JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) argument.type \
-                     JOIN pg_catalog.pg_namespace AS tn \
-                         ON tn.oid OPERATOR(pg_catalog.=) t.typnamespace))::pg_catalog.text \
-             FROM pg_catalog.pg_namespace AS n, {} AND n.oid OPERATOR(pg_catalog.=) p.pronamespace \
-             AND p.proname OPERATOR(pg_catalog.=) {name}",
+            "SELECT json_build_object('oid', p.oid::int8, 'name', p.proname, 'schema', n.nspname, \
+                 'has_relid', EXISTS (SELECT FROM pg_attribute AS a JOIN pg_type AS r \
+                     ON r.typrelid = a.attrelid \
+                     WHERE r.oid = p.prorettype AND a.attname = 'relid' AND NOT a.attisdropped), \
+                 'arguments', (SELECT coalesce(json_agg(json_build_object( \
+                     'name', p.proargnames[i], 'type_name', format('%I.%I', tn.nspname, t.typname), \
+                     'required', i <= p.pronargs - p.pronargdefaults, \
+                     'default', pg_get_function_arg_default(p.oid, i::int4)) ORDER BY i), '[]') \
+                     FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS argument(type, i) \
+                     JOIN pg_type AS t ON t.oid = argument.type \
+                     JOIN pg_namespace AS tn ON tn.oid = t.typnamespace)) \
+             FROM pg_namespace AS n, {} AND n.oid = p.pronamespace AND p.proname = {name}",
             from_own("pg_proc", "p")
         );
-        let (oid, found) = pairs::<pg_sys::Oid>(&query).into_iter().next()?;
-        Some(Self { oid, ..serde_json::from_str(&found).ok()? })
+        names::rows(&query, &[]).into_iter().next()
     }
 
     /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in
@@ -140,15 +120,11 @@ impl ProbeFunction {
             given().map(|(argument, value)| pair(argument, &argument.expression(value))).collect();
         let defaults: Vec<_> =
             given().filter_map(|(argument, _)| Some(pair(argument, argument.default.as_ref()?))).collect();
-        let object = |pairs: Vec<String>| format!("pg_catalog.jsonb_build_object({})", pairs.join(", "));
-        let statement = c_string(&format!(
-            "SELECT pg_catalog.jsonb_build_array({}, {})::pg_catalog.text",
-            object(is),
-            object(defaults)
-        ));
-        let run = || Spi::connect(|_| names::run(&statement, &[], None).one_text(MOST_BYTES));
-        let text = settings::with(&PRINTED, run).unwrap_or_default();
-        let [mut is, defaults]: [Map<String, Json>; 2] = serde_json::from_str(&text).unwrap_or_default();
+        let object = |pairs: Vec<String>| format!("jsonb_build_object({})", pairs.join(", "));
+        let query = format!("SELECT jsonb_build_array({}, {})", object(is), object(defaults));
+        // Intervals are always printed in the same form.
+        let printed = settings::with(&[(c"intervalstyle", "postgres")], || names::rows(&query, &[]));
+        let [mut is, defaults]: [Map<String, Json>; 2] = printed.into_iter().next().unwrap_or_default();
         is.retain(|name, value| defaults.get(name) != Some(value));
         is
     }
@@ -190,12 +166,12 @@ fn failed(error: &Caught) -> Option<Failed> {
     if error.is_of_class(&CALLERS) {
         return None;
     }
-    let cause = Cause { sqlstate: sqlstate(error.code()), message: error.message() };
     // The server itself raises these for nothing that a probe does.
     const TAKEN: [PgSqlErrorCode; 2] =
         [PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE];
     let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code());
-    Some(if taken { Failed::Skipped(cause) } else { Failed::Failed(cause) })
+    let status = if taken { "skipped" } else { "failed" };
+    Some(Failed { status, sqlstate: sqlstate(error.code()), message: error.message() })
 }
 
 /// A packed SQLSTATE as it is written: five characters of six bits each.

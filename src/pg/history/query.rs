@@ -4,12 +4,13 @@
 //! Read with the caller's rights. Tables and views are found through the extension, not through search_path,
 //! under which the queries see nothing but the server's own functions and operators.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::tables::{Runs, Tables};
+use super::tables::Tables;
 use crate::pg::backend::encoding::MOST_BYTES;
-use crate::pg::backend::server;
+use crate::pg::catalog::names;
+use crate::pg::catalog::query::StatementRows;
 use crate::pg::settings;
 
 /// Most runs before the ones in question that count, of each series and configuration. More would tell hardly
@@ -118,17 +119,14 @@ fn line(schema: &str) -> String {
 
 /// The rows of a stored report, as JSON; None if there is no such run.
 pub(crate) fn report_lines(run: i64) -> Option<Vec<String>> {
-    let rows = Tables::find().run(
-        |Runs { schema, .. }| {
-            format!(
-                "SELECT result::text FROM {schema}.io_probe_results AS line \
-                 WHERE run_id = $1 AND EXISTS (SELECT FROM {schema}.io_probe_runs AS run \
-                     WHERE run.id = line.run_id AND probe = 'report' AND status = 'ok') ORDER BY ordinal"
-            )
-        },
-        &[run.into()],
-        |rows| rows.texts(MOST_BYTES).flatten().collect::<Vec<String>>(),
+    let schema = Tables::find().schema;
+    let query = format!(
+        "SELECT result::text FROM {schema}.io_probe_results AS line \
+         WHERE run_id = $1 AND EXISTS (SELECT FROM {schema}.io_probe_runs AS run \
+             WHERE run.id = line.run_id AND probe = 'report' AND status = 'ok') ORDER BY ordinal"
     );
+    let read = |rows: &StatementRows| rows.texts(MOST_BYTES).flatten().collect::<Vec<String>>();
+    let rows = names::run_own(&query, &[run.into()], read);
     (!rows.is_empty()).then_some(rows)
 }
 
@@ -138,7 +136,7 @@ fn sort_by_time(runs: &mut [RunValue]) {
 }
 
 /// A figure, see `io_probe_metrics`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct Metric {
     pub(crate) probe: String,
     pub(crate) object: String,
@@ -422,15 +420,6 @@ fn ask<T: DeserializeOwned>(query: impl FnOnce(&str) -> String) -> Vec<T> {
         (c"enable_mergejoin", "off"),
         (c"jit", "off"),
     ];
-    settings::with(&plain, || {
-        let query =
-            |runs: &Runs| format!("SELECT row_to_json(row)::text FROM ({}) AS row", query(&runs.schema));
-        let rows =
-            Tables::find().run(query, &[], |rows| rows.texts(MOST_BYTES).flatten().collect::<Vec<_>>());
-        // How many runs there are is up to the roles that store them.
-        server::expect_json(rows.iter());
-        // Only a defect of the queries, which are ours, could fail here.
-        let parse = |row: &str| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));
-        rows.iter().map(|row| parse(row)).collect()
-    })
+    let query = format!("SELECT row_to_json(row) FROM ({}) AS row", query(&Tables::find().schema));
+    settings::with(&plain, || names::rows(&query, &[]))
 }

@@ -111,23 +111,23 @@ unsafe fn page_in(
 }
 
 /// How many blocks of each fork are in buffers.
-pub(crate) struct ResidentBlocks(Vec<(Fork, u64)>);
+pub(crate) struct ResidentBlocks([u64; Fork::Init as usize + 1]);
 
 impl ResidentBlocks {
     /// Counts now.
     pub(crate) fn of(relation: &Relation) -> Self {
-        let mut counts: Vec<(Fork, u64)> = Fork::ALL.into_iter().map(|fork| (fork, 0)).collect();
+        let mut counts = Self(Default::default());
         for page in resident_pages(relation) {
-            if let Some((_, count)) = counts.iter_mut().find(|(fork, _)| fork.number() == page.fork) {
+            if let Some(count) = counts.0.get_mut(page.fork as usize) {
                 *count += 1;
             }
         }
-        Self(counts)
+        counts
     }
 
     /// The blocks of one fork.
     pub(crate) fn in_fork(&self, fork: Fork) -> u64 {
-        self.0.iter().find(|(f, _)| *f == fork).map_or(0, |(_, count)| *count)
+        self.0[fork as usize]
     }
 }
 

@@ -10,6 +10,8 @@ use std::ffi::c_void;
 
 use pgrx::{pg_guard, pg_sys};
 
+use crate::pg::backend::list::elements;
+
 /// Would the planner call functions that are not the server's own? CHECK constraints are not looked at: the
 /// planner leaves them alone while `constraint_exclusion` is off.
 ///
@@ -20,14 +22,14 @@ pub(in crate::pg) unsafe fn call_functions(table: pg_sys::Relation) -> bool {
     // SAFETY: the caller vouches for the table. The lists are copies, of oids; from the caches, so that they
     // are those the planner finds, and not those of this transaction's snapshot.
     unsafe {
-        let indexes = oids(pg_sys::RelationGetIndexList(table));
-        let statistics = oids(pg_sys::RelationGetStatExtList(table));
+        let indexes = elements(pg_sys::RelationGetIndexList(table));
+        let statistics = elements(pg_sys::RelationGetStatExtList(table));
         let (of_indexes, of_statistics) =
             (pg_sys::SysCacheIdentifier::INDEXRELID, pg_sys::SysCacheIdentifier::STATEXTOID);
         let of_index = [pg_sys::Anum_pg_index_indexprs, pg_sys::Anum_pg_index_indpred];
-        indexes.into_iter().any(|index| expressions_call(of_indexes as i32, index, &of_index))
-            || statistics.into_iter().any(|object| {
-                expressions_call(of_statistics as i32, object, &[STXEXPRS])
+        indexes.iter().any(|index| expressions_call(of_indexes as i32, index.oid_value, &of_index))
+            || statistics.iter().any(|object| {
+                expressions_call(of_statistics as i32, object.oid_value, &[STXEXPRS])
             })
             // Policies hold for the owner, too, if they are forced.
             || (*(*table).rd_rel).relforcerowsecurity
@@ -36,16 +38,6 @@ pub(in crate::pg) unsafe fn call_functions(table: pg_sys::Relation) -> bool {
 
 /// `stxexprs` of `pg_statistic_ext.h`, of all versions from 14 on; pgrx has it of some.
 const STXEXPRS: u32 = 9;
-
-/// # Safety
-/// `list` must be NULL or a list of oids.
-unsafe fn oids(list: *mut pg_sys::List) -> Vec<pg_sys::Oid> {
-    if list.is_null() {
-        return Vec::new();
-    }
-    // SAFETY: the caller vouches for the list, which has as many elements as it says.
-    unsafe { (0..(*list).length as usize).map(|place| (*(*list).elements.add(place)).oid_value).collect() }
-}
 
 /// # Safety
 /// The attributes must be of type pg_node_tree, in the catalog of that cache, whose key is an oid.
@@ -106,14 +98,13 @@ unsafe fn leads_to_others(node: *mut pg_sys::Node) -> bool {
             }
             NodeTag::T_RowCompareExpr => {
                 let node = &*node.cast::<pg_sys::RowCompareExpr>();
-                (oids(node.opnos), node.largs)
+                (elements(node.opnos).iter().map(|operator| operator.oid_value).collect(), node.largs)
             }
             _ => return false,
         };
-        let count = arguments.as_ref().map_or(0, |list| list.length as usize);
-        let argument = |place| (*(*arguments).elements.add(place)).ptr_value.cast();
-        operators.into_iter().any(is_of_others)
-            || (0..count).any(|place| is_range_of_others(pg_sys::exprType(argument(place))))
+        let mut types =
+            elements(arguments).iter().map(|argument| pg_sys::exprType(argument.ptr_value.cast()));
+        operators.into_iter().any(is_of_others) || types.any(is_range_of_others)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Opening a relation for a probe: locks, rights, kind, and where its blocks are.
 
 use std::ffi::CStr;
-use std::ops::Deref;
 use std::path::PathBuf;
 
 use io_probe_core::files::RelationFiles;
@@ -10,9 +9,10 @@ use pgrx::{pg_sys, spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{text, text_or_none};
+use crate::pg::backend::list::elements;
 use crate::pg::backend::lock::{LOCK, lock_to_read};
-use crate::pg::backend::server;
-use crate::pg::backend::server::{data_directory, in_recovery};
+use crate::pg::backend::server::{self, data_directory, in_recovery};
+use crate::pg::catalog::names;
 use crate::pg::compat;
 use crate::pg::storage::expressions;
 use crate::pg::storage::tablespace::Tablespace;
@@ -22,36 +22,24 @@ use crate::pg::storage::tablespace::Tablespace;
 pub(crate) struct Relation {
     relation: pg_sys::Relation,
     held: Held,
+    /// The lock that [`Relation::open_to_plan`] takes besides.
+    _unchanged: Option<Held>,
 }
 
 /// A fork of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fork(pg_sys::ForkNumber::Type);
+#[repr(i32)]
+pub(crate) enum Fork {
+    /// The fork that holds the data.
+    Main = pg_sys::ForkNumber::MAIN_FORKNUM,
+    FreeSpace = pg_sys::ForkNumber::FSM_FORKNUM,
+    Visibility = pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM,
+    Init = pg_sys::ForkNumber::INIT_FORKNUM,
+}
 
 impl Fork {
-    /// The fork that holds the data.
-    pub(crate) const MAIN: Fork = Fork(pg_sys::ForkNumber::MAIN_FORKNUM);
-
-    /// All forks that a relation may have.
-    pub(crate) const ALL: [Fork; 4] = [
-        Fork::MAIN,
-        Fork(pg_sys::ForkNumber::FSM_FORKNUM),
-        Fork(pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM),
-        Fork(pg_sys::ForkNumber::INIT_FORKNUM),
-    ];
-
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        match self.0 {
-            pg_sys::ForkNumber::MAIN_FORKNUM => "main",
-            pg_sys::ForkNumber::FSM_FORKNUM => "fsm",
-            pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM => "vm",
-            _ => "init",
-        }
-    }
-
     pub(in crate::pg) fn number(self) -> pg_sys::ForkNumber::Type {
-        self.0
+        self as pg_sys::ForkNumber::Type
     }
 }
 
@@ -98,7 +86,7 @@ impl Relation {
         if relation.is_null() {
             return Err(gone(oid));
         }
-        let relation = Self { relation, held };
+        let relation = Self { relation, held, _unchanged: None };
         // An oid can have been given to another relation between the two locks.
         if with_owner(oid) != relation.held.oids { Err(gone(oid)) } else { Ok(relation) }
     }
@@ -216,13 +204,13 @@ impl Relation {
 
     /// Says how many blocks its indexes have, which are not among its own blocks.
     pub(crate) fn indexes_note(&self) -> Option<String> {
-        let indexes = indexes_of(self.oid()).into_iter().filter_map(Self::open_if_free);
+        let indexes = self.indexes().into_iter().filter_map(Self::open_if_free);
         let blocks: u64 = indexes.map(|index| index.main_blocks()).sum();
         (blocks > 0).then(|| format!("its indexes have {blocks} more blocks, not looked at here"))
     }
 
     fn main_blocks(&self) -> u64 {
-        self.source(Fork::MAIN).map_or(0, |source| source.blocks())
+        self.source(Fork::Main).map_or(0, |source| source.blocks())
     }
 
     /// The directory of the relation's files.
@@ -311,20 +299,29 @@ impl Relation {
     pub(in crate::pg) fn open_if_free(oid: pg_sys::Oid) -> Option<Self> {
         let _held = Held::take(oid)?;
         let relation = Self::open(oid).ok()?;
-        let indexes = indexes_of(oid);
-        indexes.into_iter().all(Self::is_free).then_some(relation)
+        relation.indexes().into_iter().all(Self::is_free).then_some(relation)
     }
 
     /// The same to have queries of it planned: None also if that would call functions that are not the
     /// server's.
-    pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<ToPlan> {
+    pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<Self> {
         // No session makes an index or statistics until it is done, and no VACUUM begins. A standby can't
         // have that lock.
         let unchanged = if in_recovery() { None } else { Some(Held::take_as(oid, UNCHANGED)?) };
-        let relation = Self::open_if_free(oid)?;
+        let mut relation = Self::open_if_free(oid)?;
+        relation._unchanged = unchanged;
         // SAFETY: just opened.
         let calls = unsafe { expressions::call_functions(relation.relation) };
-        (!calls).then_some(ToPlan { relation, _unchanged: unchanged })
+        (!calls).then_some(relation)
+    }
+
+    /// The indexes of a table.
+    fn indexes(&self) -> Vec<pg_sys::Oid> {
+        // SAFETY: the relation is open; the list is a copy, of oids.
+        unsafe {
+            let indexes = elements(pg_sys::RelationGetIndexList(self.relation));
+            indexes.iter().map(|index| index.oid_value).collect()
+        }
     }
 
     /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by
@@ -450,20 +447,6 @@ impl Drop for Held {
     }
 }
 
-/// A table of which queries can be planned, until this is dropped.
-pub(in crate::pg) struct ToPlan {
-    relation: Relation,
-    _unchanged: Option<Held>,
-}
-
-impl Deref for ToPlan {
-    type Target = Relation;
-
-    fn deref(&self) -> &Relation {
-        &self.relation
-    }
-}
-
 impl Drop for Relation {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -472,16 +455,6 @@ impl Drop for Relation {
         // SAFETY: opened in `open_as`, not closed since; the locks are given up only then.
         unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE) };
     }
-}
-
-/// The indexes of a table.
-fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    let query = format!(
-        "SELECT indexrelid, ''::pg_catalog.text FROM pg_catalog.pg_index \
-             WHERE indrelid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
-        table.to_u32()
-    );
-    server::pairs::<pg_sys::Oid>(&query).into_iter().map(|(oid, _)| oid).collect()
 }
 
 fn gone(oid: pg_sys::Oid) -> Error {
@@ -504,14 +477,15 @@ fn owner_of(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
             (table != pg_sys::InvalidOid).then(|| owner_of(table).unwrap_or(table))
         }
         pg_sys::RELKIND_TOASTVALUE => {
-            let query = "SELECT oid FROM pg_catalog.pg_class WHERE reltoastrelid OPERATOR(pg_catalog.=) $1";
-            server::one(query, &[DatumWithOid::from(oid)]).ok().flatten()
+            let query = "SELECT oid::int8 FROM pg_class WHERE reltoastrelid = $1";
+            names::rows(query, &[DatumWithOid::from(oid)]).into_iter().next()
         }
         _ => None,
     }
 }
 
-fn relation_name(oid: pg_sys::Oid) -> Option<String> {
+/// The name of a relation; None if it is gone.
+pub(in crate::pg) fn relation_name(oid: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog lookup; NULL when there is none.
     unsafe { text_or_none(pg_sys::get_rel_name(oid)) }
 }

@@ -41,21 +41,22 @@ impl<'a, Way> ServerReader<'a, Way> {
     }
 }
 
-/// A fork, and the buffers that its blocks come into.
+/// A fork, and the buffers that its blocks come into. The rings belong to the memory context of the call.
 struct Pages<'a> {
     relation: &'a Relation,
     fork: Fork,
     /// The ring for reads that run no further ahead than in a sequential scan.
-    ring: Ring,
+    ring: pg_sys::BufferAccessStrategy,
     /// The ring for reads ahead.
-    ring_ahead: Option<Ring>,
+    ring_ahead: Option<pg_sys::BufferAccessStrategy>,
 }
 
 impl<'a> Pages<'a> {
     /// Pages that come into the ring of a sequential scan, and in reads ahead, of at most `most`, into one
     /// that suits those.
     fn new(relation: &'a Relation, fork: Fork, most: Option<ReadAhead>) -> Self {
-        Self { relation, fork, ring: Ring::new(ReadAhead::Sequential), ring_ahead: most.map(Ring::new) }
+        let ring = compat::ring(ReadAhead::Sequential);
+        Self { relation, fork, ring, ring_ahead: most.map(compat::ring) }
     }
 
     /// Reads a block, as an index scan does, and lets go of it. Returns the buffer that it is in.
@@ -63,36 +64,16 @@ impl<'a> Pages<'a> {
     fn read_one(&self, block: pg_sys::BlockNumber) -> pg_sys::Buffer {
         // SAFETY: the relation is open and locked for as long as it is borrowed, its callers name blocks that
         // exist, and the ring was made in this call.
-        unsafe { compat::read_block(self.relation.as_ptr(), self.fork.number(), block, self.ring.0) }
+        unsafe { compat::read_block(self.relation.as_ptr(), self.fork.number(), block, self.ring) }
     }
 
     /// Reads `blocks`, and lets go of each.
     fn read(&self, ahead: ReadAhead, blocks: &mut dyn Blocks) {
-        let ring = match (&self.ring_ahead, ahead) {
-            (None, _) | (_, ReadAhead::Sequential) => &self.ring,
-            (Some(ring), ReadAhead::By(_) | ReadAhead::Bitmap(_)) => ring,
+        let ring = match ahead {
+            ReadAhead::Sequential => self.ring,
+            ReadAhead::By(_) | ReadAhead::Bitmap(_) => self.ring_ahead.unwrap_or(self.ring),
         };
         // SAFETY: as above.
-        unsafe { compat::read_blocks(self.relation.as_ptr(), self.fork.number(), ring.0, ahead, blocks) }
-    }
-}
-
-/// A ring of buffers.
-struct Ring(pg_sys::BufferAccessStrategy);
-
-impl Ring {
-    /// Makes one in the present memory context, which has to live as long as the ring.
-    fn new(ahead: ReadAhead) -> Self {
-        Self(compat::ring(ahead))
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: allocated in `new`, and used nowhere else. (While aborting, its memory context frees
-            // it.)
-            unsafe { pg_sys::FreeAccessStrategy(self.0) };
-        }
+        unsafe { compat::read_blocks(self.relation.as_ptr(), self.fork.number(), ring, ahead, blocks) }
     }
 }

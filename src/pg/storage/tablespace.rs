@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{self, text_or_none};
-use crate::pg::backend::server;
-use crate::pg::backend::server::{data_directory, pairs};
+use crate::pg::backend::server::data_directory;
+use crate::pg::catalog::names;
 use crate::pg::compat;
 use crate::pg::settings;
 
@@ -19,8 +19,7 @@ pub(crate) struct Tablespace(pg_sys::Oid);
 impl Tablespace {
     /// All of them, by oid.
     pub(in crate::pg) fn all() -> Vec<Self> {
-        let query = "SELECT oid, spcname::pg_catalog.text FROM pg_catalog.pg_tablespace ORDER BY oid";
-        pairs::<pg_sys::Oid>(query).into_iter().map(|(oid, _)| Self(oid)).collect()
+        names::rows("SELECT oid::int8 FROM pg_tablespace ORDER BY oid", &[]).into_iter().map(Self).collect()
     }
 
     /// The tablespaces of this session's temporary files: temp_tablespaces, or else the database's own.
@@ -144,6 +143,6 @@ impl Tablespace {
             pg_sys::TempTablespacePath(directory.as_mut_ptr(), self.0);
             compat::path(directory.as_ptr())
         };
-        server::data_directory().join(directory)
+        data_directory().join(directory)
     }
 }

@@ -21,7 +21,7 @@
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
 //!   disagree, the least regret is not zero.
 
-use crate::advise::plateau::{Candidates, INNER, off_two_thirds};
+use crate::advise::plateau::{Candidates, INNER, TWO_THIRDS, off_place};
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 
@@ -96,18 +96,13 @@ pub struct Asked {
     pub picks: Vec<PlannedScan>,
 }
 
-/// Regrets at one pair of page costs and one concurrency: geometric means and the greatest, 1 being the best
-/// plan.
+/// Regrets at one pair of page costs and one concurrency: geometric means, 1 being the best plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regret {
     /// Nothing cached.
     pub cold: f64,
     /// All in shared buffers and in the OS cache.
     pub warm: f64,
-    /// The greatest of one query, with nothing cached.
-    pub worst_cold: f64,
-    /// The greatest of one query, with all cached.
-    pub worst_warm: f64,
 }
 
 impl Regret {
@@ -310,7 +305,7 @@ impl Regrets {
         let range = candidates.range(&along, f64::from(self.settings(nearest).concurrency));
         let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
         beside
-            .min_by(|a, b| off_two_thirds(range, a.0).total_cmp(&off_two_thirds(range, b.0)))
+            .min_by(|a, b| off_place(range, TWO_THIRDS, a.0).total_cmp(&off_place(range, TWO_THIRDS, b.0)))
             .map(|(_, place)| place)
     }
 
@@ -406,14 +401,12 @@ impl QueryTimes {
     }
 }
 
-/// What the picks at one place take over the best plans, as logarithms: sums, and the greatest.
+/// What the picks at one place take over the best plans: how many they are, and sums of logarithms.
 #[derive(Debug, Clone, Copy, Default)]
 struct Picks {
     count: f64,
     cold: f64,
     warm: f64,
-    worst_cold: f64,
-    worst_warm: f64,
 }
 
 impl Picks {
@@ -421,13 +414,7 @@ impl Picks {
         picked.fold(Self::default(), |sum, (pick, times)| {
             let cold = times.cold[pick as usize][at] - times.least_cold;
             let warm = times.warm[pick as usize] - times.least_warm;
-            Self {
-                count: sum.count + 1.0,
-                cold: sum.cold + cold,
-                warm: sum.warm + warm,
-                worst_cold: sum.worst_cold.max(cold),
-                worst_warm: sum.worst_warm.max(warm),
-            }
+            Self { count: sum.count + 1.0, cold: sum.cold + cold, warm: sum.warm + warm }
         })
     }
 
@@ -437,12 +424,7 @@ impl Picks {
     }
 
     fn regret(&self) -> Regret {
-        Regret {
-            cold: (self.cold / self.count).exp(),
-            warm: (self.warm / self.count).exp(),
-            worst_cold: self.worst_cold.exp(),
-            worst_warm: self.worst_warm.exp(),
-        }
+        Regret { cold: (self.cold / self.count).exp(), warm: (self.warm / self.count).exp() }
     }
 }
 

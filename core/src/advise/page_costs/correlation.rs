@@ -19,7 +19,7 @@
 
 use super::choose::{Asked, Judged, Regret, judge, slowdowns};
 use super::model::{Locality, PlannedScan, Times};
-use crate::advise::plateau::{AS_GOOD, INNER, off_two_thirds};
+use crate::advise::plateau::{AS_GOOD, INNER, TWO_THIRDS, off_place};
 
 /// Correlations to ask for, without a sign.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
@@ -181,7 +181,7 @@ pub fn choose_together(
     let last = all.iter().rev().skip_while(|of| !is_good(of)).take_while(is_good);
     let value = |of: &(f64, Together)| f64::from(of.1.concurrency);
     let range = (value(last.clone().last()?), value(last.clone().next()?));
-    let off = |of: &&(f64, Together)| off_two_thirds(range, value(of));
+    let off = |of: &&(f64, Together)| off_place(range, TWO_THIRDS, value(of));
     let best = last.min_by(|a, b| off(a).total_cmp(&off(b)));
     all.iter().filter(is_good).find(is_preferred).or(best).map(|(_, together)| together.clone())
 }

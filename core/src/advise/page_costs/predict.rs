@@ -63,7 +63,7 @@ pub fn predict(node: &Node, times: &PageTimes, place: impl FnOnce() -> Option<Pa
             let us = || sparse_us(node, read, &GapCurve::of(times)?, place()?);
             let one = if read > 0 { us() } else { None };
             // Memory has no readahead to win by: a block with a gap before it is a block by itself.
-            (times.os_random, one.map(|us| Estimate { us, interval: None }))
+            (times.os_random, one.map(Estimate::from))
         }
     };
     Prediction { os_ms: ms(blocks_us(read, os)), device_ms: ms(blocks_us(read, device)) }

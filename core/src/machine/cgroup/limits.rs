@@ -5,9 +5,6 @@ use std::fs;
 use super::place::{Hierarchy, Version};
 use crate::machine::device::{DeviceNumber, Roots, text};
 
-/// A limit, and the file that sets it.
-type Limit = Option<(u64, &'static str)>;
-
 /// Each limit on I/O: its key in `io.max`, its file in version 1, what it limits, and if it counts bytes.
 const KINDS: [(&str, &str, &str, bool); 4] = [
     ("rbps", "blkio.throttle.read_bps_device", "reads", true),
@@ -23,7 +20,8 @@ pub(super) fn io_sentences(io: &Hierarchy, device: DeviceNumber, name: &str) -> 
             Version::V2 => Some((of_io_max(&text(directory, "io.max")?, device, key)?, "io.max")),
             Version::V1 => Some((line(&text(directory, file)?, device)?.trim().parse().ok()?, file)),
         };
-        let (limit, file) = io.levels.iter().map(|directory| of_level(directory)).fold(None, tighter)?;
+        let limits = io.levels.iter().filter_map(|directory| of_level(directory));
+        let (limit, file) = limits.min_by_key(|(limit, _)| *limit)?;
         let limit =
             if is_bytes { format!("{}/s", size(limit)) } else { format!("{limit} requests a second") };
         Some(format!("the cgroup of the server limits {what} of {name} to {limit} ({file})"))
@@ -42,14 +40,6 @@ pub(super) fn of_io_max(text: &str, device: DeviceNumber, key: &str) -> Option<u
     line(text, device)?
         .split_ascii_whitespace()
         .find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
-}
-
-/// The smaller of two limits; the first of equal ones.
-fn tighter(a: Limit, b: Limit) -> Limit {
-    match (a, b) {
-        (Some(a), Some(b)) if b.0 < a.0 => Some(b),
-        (a, b) => a.or(b),
-    }
 }
 
 /// Bytes as a person reads them.
@@ -115,12 +105,12 @@ pub(super) fn memory_sentence(memory: &Hierarchy, machine: &MachineSize) -> Opti
         Version::V2 => &["memory.max", "memory.high"],
         Version::V1 => &["memory.limit_in_bytes"],
     };
-    let of_file = |directory, file| Some((text(directory, file)?.parse().ok()?, file));
+    let of_file = |directory, file| Some((text(directory, file)?.parse::<u64>().ok()?, file));
     let (bytes, file) = memory
         .levels
         .iter()
-        .flat_map(|directory| files.iter().map(move |&file| of_file(directory, file)))
-        .fold(None, tighter)?;
+        .flat_map(|directory| files.iter().filter_map(move |&file| of_file(directory, file)))
+        .min_by_key(|(bytes, _)| *bytes)?;
     // No limit is a number of nearly 2^63 in version 1, the word `max` in version 2.
     if bytes >= machine.memory_bytes.unwrap_or(1 << 62) {
         return None;

@@ -82,31 +82,17 @@ impl WaySeries {
         if times.len() > stats::MIN_TURNS { times[1..].to_vec() } else { times }
     }
 
-    /// Nanoseconds per block with its interval, from the mean of all.
-    fn mean(&self) -> Option<(f64, Option<Interval>)> {
-        let steady = self.steady();
-        let sum = |of: fn(&Slice) -> u64| steady.iter().map(of).sum::<u64>();
-        let (ns, work) = (sum(|turn| turn.ns), sum(|turn| turn.work));
-        let interval =
-            if steady.len() >= MIN_SLICES { stats::of_ratio(&steady) } else { stats::of_turns(&steady) };
-        (work > 0).then(|| (ns as f64 / work as f64, interval))
-    }
-
-    /// Nanoseconds per block with its interval, from the median turn.
-    fn typical(&self) -> Option<(f64, Option<Interval>)> {
-        let times = per_block(&self.turns);
-        Some((median(&times)?, stats::of_median(&times)))
-    }
-
     /// The time of a block: the mean of the turns, since a device's few slow requests belong to it.
     pub fn of_device(&self) -> Option<Estimate> {
-        self.mean().map(estimate)
+        let steady = self.steady();
+        Some(estimate(Slice::sum(&steady).ns_each()?, of_mean(&steady)))
     }
 
     /// The time of a block: the median turn. Turns in memory take a few microseconds, and one in which
     /// another process had the processor says nothing of memory.
     pub fn of_memory(&self) -> Option<Estimate> {
-        self.typical().map(estimate)
+        let times = per_block(&self.turns);
+        Some(estimate(median(&times)?, stats::of_median(&times)))
     }
 
     /// Turns that were left out because they took far longer than the others.
@@ -114,9 +100,9 @@ impl WaySeries {
         self.without_warm_up().len() - self.steady().len()
     }
 
-    /// Half the interval's width over the value.
+    /// Half the width of the mean's interval over its value.
     pub(super) fn relative_half_width(&self) -> Option<f64> {
-        self.mean()?.1.map(|interval| interval.relative_half_width())
+        of_mean(&self.steady()).map(|interval| interval.relative_half_width())
     }
 }
 
@@ -129,9 +115,14 @@ const MOST_SLOW: usize = 10;
 const WEIGHT: u64 = 1024;
 
 fn per_block(turns: &[Slice]) -> Vec<f64> {
-    turns.iter().map(|turn| turn.ns as f64 / turn.work as f64).collect()
+    turns.iter().filter_map(|turn| turn.ns_each()).collect()
 }
 
-fn estimate((ns, interval): (f64, Option<Interval>)) -> Estimate {
+/// The mean of these turns with its interval.
+fn of_mean(turns: &[Slice]) -> Option<Interval> {
+    if turns.len() >= MIN_SLICES { stats::of_ratio(turns) } else { stats::of_turns(turns) }
+}
+
+fn estimate(ns: f64, interval: Option<Interval>) -> Estimate {
     Estimate { us: ns / 1e3, interval: interval.map(|interval| (interval.low / 1e3, interval.high / 1e3)) }
 }

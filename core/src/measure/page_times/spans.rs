@@ -83,8 +83,8 @@ pub(super) struct Spans<'a> {
     skipped: u64,
     blocks: Permutation,
     next_block: u64,
-    /// Blocks that are to be dropped from the cache.
-    taken: Vec<Range<u64>>,
+    /// Stretches that are handed out.
+    pub(super) taken: ColdRanges<'a>,
     /// First blocks of stretches that were cold: what a turn has left there is ours.
     ours: HashSet<u64>,
     /// Why stretches were passed over.
@@ -114,7 +114,7 @@ impl<'a> Spans<'a> {
             skipped: 0,
             blocks: Permutation::new(blocks, !run.seed),
             next_block: 0,
-            taken: Vec::new(),
+            taken: ColdRanges::of(run.source, Vec::new()),
             ours: HashSet::new(),
             passed_over: PassedOver::default(),
             found: false,
@@ -151,7 +151,7 @@ impl<'a> Spans<'a> {
             let start = self.order.at(self.next % self.order.len()) * self.length;
             self.next += 1;
             let range = start..start + self.length;
-            if self.taken.contains(&range) {
+            if self.taken.ranges.contains(&range) {
                 self.skipped += 1;
                 continue;
             }
@@ -173,7 +173,7 @@ impl<'a> Spans<'a> {
             match self.make_cold(&range, self.ours.contains(&range.start), should_stop)? {
                 Ok(Some(cached)) => {
                     self.ours.insert(range.start);
-                    self.taken.push(range.clone());
+                    self.taken.ranges.push(range.clone());
                     self.found = true;
                     return Ok(Supply::Cold { range, cached });
                 }
@@ -223,7 +223,7 @@ impl<'a> Spans<'a> {
             let start = block / region * region;
             let around = start..(start + region).min(self.source.blocks());
             // One that lies in a region that was taken already shares its fate.
-            if !self.taken.contains(&around) {
+            if !self.taken.ranges.contains(&around) {
                 if let Some(stop) = should_stop() {
                     return Ok(Err(stop));
                 }
@@ -235,7 +235,7 @@ impl<'a> Spans<'a> {
                 match self.make_cold(&around, false, should_stop)? {
                     Ok(Some(cached)) => {
                         cached_blocks += cached as f64 / (around.end - around.start) as f64;
-                        self.taken.push(around);
+                        self.taken.ranges.push(around);
                     }
                     Ok(None) => continue,
                     Err(stop) => return Ok(Err(stop)),
@@ -265,19 +265,6 @@ impl<'a> Spans<'a> {
         }
         let all = blocks.len() as u64 * u64::from(self.source.block_size());
         Ok(all > 0 && bytes as f64 >= NEARLY_CACHED * all as f64)
-    }
-
-    /// Drops what was read from stretches that were cold. Returns how many bytes that were, about. After an
-    /// error the others are still to be dropped.
-    pub(super) fn release(&mut self) -> Result<u64> {
-        let mut bytes = 0;
-        // In reverse: where there are many files, those of the last are still open.
-        while let Some(range) = self.taken.pop() {
-            let cached = self.source.cached_bytes(range.clone());
-            self.source.drop_cached(range)?;
-            bytes += cached?;
-        }
-        Ok(bytes)
     }
 
     /// How many blocks of `range` are cached, if it is cold or can be made so.
@@ -315,10 +302,35 @@ impl<'a> Spans<'a> {
     }
 }
 
+/// Blocks of which the OS cache held nothing: what was read there is dropped again.
+pub(super) struct ColdRanges<'a> {
+    source: &'a RelationFiles,
+    ranges: Vec<Range<u64>>,
+}
+
+impl<'a> ColdRanges<'a> {
+    pub(super) fn of(source: &'a RelationFiles, ranges: Vec<Range<u64>>) -> Self {
+        Self { source, ranges }
+    }
+
+    /// Drops what was read. Returns how many bytes that were, about. After an error the others are still to
+    /// be dropped.
+    pub(super) fn release(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        // In reverse: where there are many files, those of the last are still open.
+        while let Some(range) = self.ranges.pop() {
+            let cached = self.source.cached_bytes(range.clone());
+            self.source.drop_cached(range)?;
+            bytes += cached?;
+        }
+        Ok(bytes)
+    }
+}
+
 /// Releases also if a caller unwinds, as a cancelled query does.
-impl Drop for Spans<'_> {
+impl Drop for ColdRanges<'_> {
     fn drop(&mut self) {
-        while !self.taken.is_empty() {
+        while !self.ranges.is_empty() {
             // No caller is left to hear of an error.
             let _ = self.release();
         }

@@ -94,7 +94,7 @@ fn files_stay_open_from_look_to_look() {
         for _ in 0..blocks {
             assert!(matches!(spans.take(&mut || None), Ok(Supply::Cold { .. })), "{evicts}");
         }
-        spans.release().expect("released");
+        spans.taken.release().expect("released");
         // Once each, and once more those beyond the most that stay open.
         assert_eq!(u64::from(decided::times() - before), blocks + 10, "{evicts}");
     }

@@ -34,7 +34,8 @@ pub enum Pattern {
 }
 
 /// A time in microseconds, with its 95 % interval where there is one.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(from = "f64")]
 pub struct Estimate {
     /// The time.
     pub us: f64,
@@ -42,8 +43,9 @@ pub struct Estimate {
     pub interval: Option<(f64, f64)>,
 }
 
-/// One measured time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// One measured time. Read from a row of `io_probe_page_cost` or `io_probe_page_cost_full`, it is without its
+/// interval.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct MeasuredTime {
     /// What serves the block.
     pub tier: Tier,
@@ -54,57 +56,16 @@ pub struct MeasuredTime {
     /// Reads that may be in flight: 1 for random, `effective_io_concurrency` for sparse (0 is no prefetch).
     pub depth: Option<u32>,
     /// Per block fetched; for a tuple, of all tuples of a block. None if it could not be measured.
+    #[serde(rename = "block_us")]
     pub time: Option<Estimate>,
     /// Microseconds per tuple; only of the tuple.
     pub tuple_us: Option<f64>,
 }
 
-/// A measured time as a row of `io_probe_page_cost` or `io_probe_page_cost_full` shows it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct TimeRow {
-    /// What serves the block.
-    pub tier: Tier,
-    /// In which order blocks are asked for.
-    pub pattern: Pattern,
-    /// Sparse only: share of the blocks that are fetched, over 0 and up to 1.
-    pub density: Option<f64>,
-    /// Reads that may be in flight: 1 for random, `effective_io_concurrency` for sparse (0 is no prefetch).
-    pub depth: Option<u32>,
-    /// Microseconds per block fetched; for a tuple, of all tuples of a block. None if it could not be
-    /// measured.
-    pub block_us: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub ci_low: Option<f64>,
-    /// Upper end of that interval.
-    pub ci_high: Option<f64>,
-    /// Half of that interval in percent of `block_us`, which is all that `io_probe_page_cost` shows of it.
-    pub err_pct: Option<f64>,
-    /// Microseconds per tuple; only in the row of the tuple.
-    pub tuple_us: Option<f64>,
-}
-
-impl From<&TimeRow> for MeasuredTime {
-    fn from(row: &TimeRow) -> Self {
-        let around = || {
-            let (us, half) = (row.block_us?, row.err_pct? / 100.0);
-            Some((us * (1.0 - half).max(0.0), us * (1.0 + half)))
-        };
-        let interval = row.ci_low.zip(row.ci_high).or_else(around);
-        Self {
-            tier: row.tier,
-            pattern: row.pattern,
-            density: row.density,
-            depth: row.depth,
-            time: row.block_us.map(|us| Estimate { us, interval }),
-            tuple_us: row.tuple_us,
-        }
-    }
-}
-
 /// A point of the density curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sparse {
-    /// Share of the blocks that are fetched.
+    /// Share of the blocks that are fetched, over 0 and up to 1.
     pub density: f64,
     /// `effective_io_concurrency`.
     pub concurrency: u32,
@@ -216,6 +177,13 @@ impl PageTimes {
     }
 }
 
+/// A time without an interval.
+impl From<f64> for Estimate {
+    fn from(us: f64) -> Self {
+        Self { us, interval: None }
+    }
+}
+
 impl Estimate {
     /// The time of one part, if `n` parts take as long as the whole.
     pub fn divided_by(self, n: f64) -> Self {
@@ -228,7 +196,7 @@ mod tests {
     use super::*;
 
     fn all(us: f64) -> PageTimes {
-        let time = Some(Estimate { us, interval: None });
+        let time = Some(Estimate::from(us));
         PageTimes {
             shared: time,
             os_sequential: time,

@@ -10,13 +10,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::spans::ColdRanges;
+use crate::Error;
 use crate::files::RelationFiles;
 use crate::measure::page_times::Estimate;
 use crate::run::budget::Budget;
 use crate::run::clock::nanoseconds;
 use crate::run::order::Permutation;
 use crate::stats::{median, of_median};
-use crate::{Error, Result};
 
 /// What counting the tuples of a range of blocks took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub fn measure(
 ) -> CountOutcome {
     let clock = budget.clock();
     let places = places(source.blocks());
-    let mut cold = Cold::around(source, window, &places);
+    let mut cold = cold_around(source, window, &places);
     let ranges: Vec<Range<u64>> =
         places.iter().flat_map(|(long, short)| [long.clone(), short.clone()]).collect();
     let mut pairs = Vec::new();
@@ -114,7 +115,7 @@ pub fn measure(
     }
     let time = per_tuple(&pairs, hit_ns);
     let is_lost_in_noise = time.is_none() && pairs.iter().any(|pair| pair.tuples > 0);
-    CountOutcome { time, is_lost_in_noise, is_refused, left_behind: cold.drop_cached().err() }
+    CountOutcome { time, is_lost_in_noise, is_refused, left_behind: cold.release().err() }
 }
 
 /// Where to count: in many blocks, and in the first of them.
@@ -127,34 +128,16 @@ fn places(blocks: u64) -> Vec<(Range<u64>, Range<u64>)> {
         .collect()
 }
 
-/// Places of which the OS cache holds nothing, each with as much behind it as the kernel may read ahead. What
-/// comes there is dropped again, also if a caller unwinds, as a cancelled query does.
-struct Cold<'a> {
+/// Places of which the OS cache holds nothing, each with as much behind it as the kernel may read ahead.
+fn cold_around<'a>(
     source: &'a RelationFiles,
-    blocks: Vec<Range<u64>>,
-}
-
-impl<'a> Cold<'a> {
-    fn around(source: &'a RelationFiles, window: u64, places: &[(Range<u64>, Range<u64>)]) -> Self {
-        let window = window / u64::from(source.block_size());
-        let blocks = places
-            .iter()
-            .map(|(long, _)| long.start..(long.end + window).min(source.blocks()))
-            .filter(|around| source.cached_bytes(around.clone()).is_ok_and(|bytes| bytes == 0))
-            .collect();
-        Self { source, blocks }
-    }
-
-    fn drop_cached(&mut self) -> Result<()> {
-        self.blocks.drain(..).map(|blocks| self.source.drop_cached(blocks)).fold(Ok(()), Result::and)
-    }
-}
-
-impl Drop for Cold<'_> {
-    fn drop(&mut self) {
-        // No caller is left to hear of an error.
-        let _ = self.drop_cached();
-    }
+    window: u64,
+    places: &[(Range<u64>, Range<u64>)],
+) -> ColdRanges<'a> {
+    let window = window / u64::from(source.block_size());
+    let around = places.iter().map(|(long, _)| long.start..(long.end + window).min(source.blocks()));
+    let is_cold = |around: &Range<u64>| source.cached_bytes(around.clone()).is_ok_and(|bytes| bytes == 0);
+    ColdRanges::of(source, around.filter(is_cold).collect())
 }
 
 /// How much more a long count took than a short one at the same place.

@@ -11,9 +11,9 @@ use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, ROUGHLY, TurnRea
 use crate::machine::observer::IoDelta;
 use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
-use crate::run::rounds::{Contenders, Ended, Looks, Rounds, Turn};
+use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::MIN_SLICES;
+use crate::stats::{Looks, MIN_SLICES};
 use crate::{Error, Result};
 
 /// Blocks of a random turn; bytes read again from the OS cache in order, and blocks at random; blocks that
@@ -403,7 +403,7 @@ impl Contenders for Turns<'_> {
             1 => self.at_random(budget)?,
             other => self.with_gaps(self.points[other - PLAIN_WAYS], budget)?,
         };
-        let fetched = self.spans.release()?;
+        let fetched = self.spans.taken.release()?;
         // The budget is of what is asked for. A turn without a read must not be free for ever.
         let asked = (self.read_from_device() - before) * u64::from(self.run.source.block_size());
         budget.spend(asked.max(1));

@@ -1,11 +1,9 @@
 //! What a random run fetches, and its record: when each request began, what it took, what served it.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use super::{Fetch, Found, Plan, RandomRun};
 use crate::run::budget::{Budget, Limits, RequestPacer};
-use crate::run::clock::{Clock, nanoseconds};
 use crate::run::stopwatch::Stopwatch;
 use crate::stats::{self, Latencies};
 
@@ -251,48 +249,5 @@ impl FetchRecord {
             stop: watch.stop(),
             ..self.found
         }
-    }
-
-    /// What recording one fetch costs, in nanoseconds, with its reading of the clock and without: the least
-    /// means of several batches.
-    pub fn cost_ns(clock: &dyn Clock) -> (f64, f64) {
-        const BATCHES: usize = 20;
-        const FETCHES: u32 = 5000;
-        let least = |of: &dyn Clock| {
-            let limits = Limits::none();
-            let (mut should_stop, mut progress) = (|| None, |_| ());
-            let budget = Budget::unlimited(of, &mut should_stop);
-            let mut watch = Stopwatch::start(None, budget, &mut progress);
-            let mut record = FetchRecord::start(&limits, 8192, watch.last());
-            let fetch = Fetch { block: 0, found: Found::Missing(8192) };
-            (0..BATCHES)
-                .map(|_| {
-                    let start = clock.now();
-                    for _ in 0..FETCHES {
-                        let started = Some(watch.last());
-                        let request = record.issue(&watch, std::hint::black_box(fetch), started, true);
-                        let over = record.done(&mut watch, request, Served::Device, true);
-                        std::hint::black_box(over.is_break());
-                    }
-                    (clock.now() - start) as f64 / f64::from(FETCHES)
-                })
-                .fold(f64::INFINITY, f64::min)
-        };
-        (least(clock), least(&Free(std::cell::Cell::new(0))))
-    }
-}
-
-/// A clock that costs nothing to read and moves on at each reading, as under a steady load.
-struct Free(std::cell::Cell<u64>);
-
-impl Clock for Free {
-    #[inline]
-    fn now(&self) -> u64 {
-        self.0.set(self.0.get() + 20_000);
-        self.0.get()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.set(self.0.get() + nanoseconds(duration));
     }
 }

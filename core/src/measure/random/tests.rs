@@ -44,10 +44,6 @@ impl<'a> Disk<'a> {
 }
 
 impl Engine for Disk<'_> {
-    fn kind(&self) -> Kind {
-        Kind::Pread
-    }
-
     fn submit_at(&mut self, slot: usize, _at: usize, _file: &Arc<File>, offset: u64, _len: usize) {
         let end = crate::run::clock::Clock::now(self.clock) + (self.takes)(self.requests.len() as u64);
         self.in_flight.push_back((end, slot, (self.gives)(self.requests.len() as u64)));

@@ -50,10 +50,6 @@ impl<'a> Recorder<'a> {
 }
 
 impl Engine for Recorder<'_> {
-    fn kind(&self) -> Kind {
-        Kind::IoUring
-    }
-
     fn submit_at(&mut self, slot: usize, at: usize, _file: &Arc<File>, offset: u64, len: usize) {
         assert!(at + len <= self.room && at.is_multiple_of(KB8));
         assert!(self.in_flight.borrow().iter().all(|(busy, ..)| *busy != slot), "slot {slot} is busy");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Direct, Scan, ScanRun, Steps, scan};
-use crate::engine::{Completion, Engine, Kind};
+use crate::engine::{Completion, Engine};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::run::budget::{Budget, Limits};
 use crate::run::clock::{Clock, Manual};
@@ -28,10 +28,6 @@ struct Device<'a> {
 }
 
 impl Engine for Device<'_> {
-    fn kind(&self) -> Kind {
-        Kind::IoUring
-    }
-
     fn submit_at(&mut self, slot: usize, _at: usize, _file: &Arc<File>, _offset: u64, len: usize) {
         assert!(self.in_flight.iter().all(|(_, busy)| busy.slot != slot), "slot {slot} is busy");
         self.in_flight.push((self.clock.now() + LATENCY_NS, Completion { slot, result: Ok(len) }));

@@ -51,7 +51,7 @@ fn read_block(open: &OpenFile, offset: u64, buffer: &mut [u8], watch: &mut Stopw
     loop {
         match file.read_at(buffer, offset) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => watch.idle(),
-            Err(e) => return Err(Error::io_at("read", path, offset, e)),
+            Err(e) => return Err(Error::io_at("read file", path, offset, e)),
             Ok(got) if got == wanted => return Ok(()),
             Ok(got) => return Err(Error::ShortRead { path: path.to_owned(), offset, wanted, got }),
         }

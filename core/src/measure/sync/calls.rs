@@ -85,8 +85,8 @@ pub(super) fn write<C: Calls>(calls: &C, file: &C::File, data: &[u8], offset: u6
 #[inline]
 pub(super) fn sync<C: Calls>(calls: &C, file: &C::File, call: SyncCall) -> Result<()> {
     let action = match call {
-        SyncCall::Fdatasync => "fdatasync",
-        SyncCall::Fsync => "fsync",
+        SyncCall::Fdatasync => "fdatasync scratch file in directory",
+        SyncCall::Fsync => "fsync scratch file in directory",
     };
     calls.sync(file, call).map_err(|e| calls.scratch().failed(action, None, e))
 }

@@ -12,6 +12,7 @@
 //! - Threads wake each other faster than processes do, and insert without the server's locks.
 //! - Nothing flushes in the background here, as a server's WAL writer does.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +27,7 @@ use super::turn::CaseTurn;
 use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic};
 use crate::run::workers::WorkerThreads;
-use crate::stats::{Latencies, Slice};
+use crate::stats::{Latencies, Slices};
 use crate::{Error, Result};
 
 /// The threads' name in `/proc`.
@@ -34,9 +35,6 @@ const NAME: &str = "io_probe_sync";
 
 /// Bytes of a thread's stack, and of what the C library keeps for a thread.
 const MEMORY_OF_THREAD: usize = 256 << 10;
-
-/// Flushes that can wait to be handed over without memory being allocated for them.
-const FLUSHES: usize = 1 << 14;
 
 /// The longest write of a flush, as the server's with wal_buffers at its largest default.
 const LONGEST_WRITE: u64 = 16 << 20;
@@ -108,9 +106,9 @@ struct LogState {
     flushing: bool,
     /// When the last flush ended.
     last: Option<u64>,
-    /// Each flush but the first, which the caller has not taken over yet.
-    flushes: Vec<Slice>,
-    /// How often these synced: more often than once where each write does.
+    /// Time and commits of the flushes, of earlier turns too, but for the first of each turn.
+    slices: Slices,
+    /// How often those of this turn synced: more often than once where each write does.
     syncs: u64,
     latencies: Latencies,
     latency: LatencyBound,
@@ -131,6 +129,7 @@ impl CaseTurn<'_> {
         let case = self.case;
         let commit_bytes = group.bytes_of_commit(case);
         let start = measured.performed * commit_bytes;
+        let before = measured.ops();
         budget.pacer().set_requests(self.limits, commit_bytes.next_multiple_of(case.write_bytes.into()));
         let log = Arc::new(Log {
             file: op::open(&calls, case)?,
@@ -147,7 +146,8 @@ impl CaseTurn<'_> {
                 inserted: start,
                 durable: start,
                 pacer: *budget.pacer(),
-                flushes: Vec::with_capacity(FLUSHES),
+                // The file is open by now: a case that is refused keeps what it has.
+                slices: mem::take(&mut measured.slices),
                 latency: budget.latency(),
                 ..LogState::default()
             }),
@@ -158,27 +158,26 @@ impl CaseTurn<'_> {
         let workers = WorkerThreads::start(NAME, group.committers as usize, move || working.commit(), end)?;
         let clock = budget.clock();
         let until = clock.now().saturating_add(self.length);
-        let mut flushes = 0;
         let stopped = loop {
             // Ends in time, but does not spin where the first flush takes longer than the turn.
             let left = Duration::from_nanos(until.saturating_sub(clock.now()));
             if let Some(stop) = budget.nap(left) {
                 break Some(stop);
             }
-            flushes += log.hand_over(measured);
             let state = log.lock();
             *budget.latency_mut() = state.latency;
             if state.error.is_some() || state.bytes_are_spent {
                 break None;
             }
-            if clock.now() >= until && flushes > 0 {
+            if clock.now() >= until && state.slices.total().work > before {
                 break None;
             }
         };
         drop(workers);
 
-        log.hand_over(measured);
         let mut state = log.lock();
+        measured.slices = mem::take(&mut state.slices);
+        measured.flushes += state.syncs;
         *budget.latency_mut() = state.latency;
         if let Some(error) = state.error.take() {
             return Err(error);
@@ -201,15 +200,6 @@ impl CaseTurn<'_> {
 impl<C: Calls> Log<C> {
     fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives the caller the flushes that it has not taken over yet. Returns how many these are.
-    fn hand_over(&self, measured: &mut CaseTimes) -> u64 {
-        let mut state = self.lock();
-        let flushes = state.flushes.len() as u64;
-        measured.flushes += std::mem::take(&mut state.syncs);
-        state.flushes.drain(..).for_each(|flush| measured.add(flush.ns, flush.work));
-        flushes
     }
 
     /// Commits again and again, until it is over. The first is not counted.
@@ -285,7 +275,7 @@ impl<C: Calls> Log<C> {
         let began = Monotonic.now();
         let result = self.flush(range.clone());
         let ended = Monotonic.now();
-        std::mem::forget(lead);
+        mem::forget(lead);
         let mut state = self.lock();
         state.flushing = false;
         state.waiting = state.inserted;
@@ -302,7 +292,7 @@ impl<C: Calls> Log<C> {
                 }
                 if let Some(last) = state.last.replace(ended) {
                     let commits = (range.end - range.start) / self.commit_bytes;
-                    state.flushes.push(Slice { ns: ended - last, work: commits });
+                    state.slices.add(ended - last, commits);
                     state.syncs += syncs;
                 }
             }

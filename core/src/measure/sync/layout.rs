@@ -13,15 +13,20 @@ use crate::files::scratch::{Fill, Room, Scratch, ScratchLocation};
 use crate::machine::observer::Observer;
 use crate::run::budget::{Limits, Stop, StopCheck};
 
-/// Which files there are to be, and how large.
+/// How large the files are to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of the file that is written again and again; 0 for none.
-    overwritten: u64,
-    /// Bytes of each file like a segment; 0 for none.
-    segment: u64,
-    /// Is one written without O_DIRECT, and one with it?
-    segments: [bool; 2],
+    /// Bytes of each, by [`file_of`]; 0 for none.
+    sizes: [u64; 3],
+}
+
+/// The number of the file that a case writes to: 0 for the one that is written again and again; of those like
+/// a segment, 1 for the one without O_DIRECT, and 2 for the one with it.
+fn file_of(case: &Case) -> usize {
+    match case.section {
+        Section::WalSegment => 1 + usize::from(case.direct),
+        _ => 0,
+    }
 }
 
 /// Fewest bytes of the file that is written again and again, if the limit allows.
@@ -31,30 +36,30 @@ impl Layout {
     /// What `cases` need, within `limit` bytes of all files together; a segment of the server has `segment`
     /// bytes. None if an operation writes more than the limit allows.
     pub fn plan(cases: &[Case], limit: u64, segment: u64) -> Option<Self> {
-        let (in_segment, overwriting): (Vec<&Case>, Vec<&Case>) =
-            cases.iter().partition(|case| case.section == Section::WalSegment);
-        let longest = |cases: &[&Case]| cases.iter().map(|case| case.bytes()).max();
+        // The longest operation on each file.
+        let longest = |file: usize| cases.iter().filter(|case| file_of(case) == file).map(Case::bytes).max();
+        let [overwriting, buffered, direct] = [0, 1, 2].map(longest);
         // A quarter of the limit at most, if that will do: the segments matter more.
-        let overwritten = longest(&overwriting).map_or(0, |longest| longest.max(OVERWRITTEN.min(limit / 4)));
+        let overwritten = overwriting.map_or(0, |longest| longest.max(OVERWRITTEN.min(limit / 4)));
         let left = limit.checked_sub(overwritten)?;
 
-        let segments = [false, true].map(|direct| in_segment.iter().any(|case| case.direct == direct));
-        let Some(longest) = longest(&in_segment) else {
-            return Some(Self { overwritten, segment: 0, segments });
+        let Some(longest) = buffered.max(direct) else {
+            return Some(Self { sizes: [overwritten, 0, 0] });
         };
-        let count = segments.into_iter().filter(|wanted| *wanted).count() as u64;
+        let count = [buffered, direct].into_iter().flatten().count() as u64;
         // Each write lies within the file.
         let segment = (left / count).min(segment) / longest * longest;
-        (segment > 0).then_some(Self { overwritten, segment, segments })
+        let [buffered, direct] = [buffered, direct].map(|wanted| wanted.map_or(0, |_| segment));
+        (segment > 0).then_some(Self { sizes: [overwritten, buffered, direct] })
     }
 
     /// Bytes of a file like a segment; None if there is none.
     pub fn segment_bytes(&self) -> Option<u64> {
-        (self.segment > 0).then_some(self.segment)
+        self.sizes[1..].iter().copied().find(|bytes| *bytes > 0)
     }
 
     fn total(&self) -> u64 {
-        self.overwritten + self.segments.into_iter().filter(|wanted| *wanted).count() as u64 * self.segment
+        self.sizes.iter().sum()
     }
 
     /// Makes the files as `limits` let it, and leaves `reserve` bytes free. Segments are filled as the server
@@ -73,31 +78,27 @@ impl Layout {
     ) -> Result<std::result::Result<Files, Stop>> {
         let before = observer.look();
         Room { size: self.total(), reserve, limits }.check(place.directory)?;
-        let Files { mut overwritten, segments: [mut buffered, mut direct], .. } = Files::default();
         let zeros = Fill::Zeros { write_bytes: fill };
-        let wanted = [
-            (&mut overwritten, self.overwritten > 0, self.overwritten, Fill::Incompressible),
-            (&mut buffered, self.segments[0], self.segment, zeros),
-            (&mut direct, self.segments[1], self.segment, zeros),
-        ];
-        for (file, _, size, fill) in wanted.into_iter().filter(|(_, is_wanted, ..)| *is_wanted) {
+        let fills = [Fill::Incompressible, zeros, zeros];
+        let mut files = Files::default();
+        let each = files.each.iter_mut().zip(self.sizes).zip(fills);
+        for ((file, size), fill) in each.filter(|((_, size), _)| *size > 0) {
             match Scratch::create(place, Room { size, reserve, limits }, fill, should_stop)? {
                 Ok(scratch) => *file = Some(Arc::new(scratch)),
                 Err(stop) => return Ok(Err(stop)),
             }
         }
         let activity = observer.since(&before).activity;
-        let counted = activity.is_some_and(|activity| activity.writes.requests > 0);
-        Ok(Ok(Files { overwritten, segments: [buffered, direct], counted }))
+        files.counted = activity.is_some_and(|activity| activity.writes.requests > 0);
+        Ok(Ok(files))
     }
 }
 
 /// The files.
 #[derive(Default)]
 pub struct Files {
-    overwritten: Option<Arc<Scratch>>,
-    /// Without O_DIRECT, and with it.
-    segments: [Option<Arc<Scratch>>; 2],
+    /// By [`file_of`].
+    each: [Option<Arc<Scratch>>; 3],
     /// Did the device count the writes that made them? Then writes that it does not count do not reach it.
     pub(super) counted: bool,
 }
@@ -105,11 +106,8 @@ pub struct Files {
 impl Files {
     /// The file that a case writes to.
     pub(super) fn of(&self, case: &Case) -> &Arc<Scratch> {
-        let file = match case.section {
-            Section::WalSegment => &self.segments[usize::from(case.direct)],
-            _ => &self.overwritten,
-        };
-        file.as_ref().unwrap_or_else(|| unreachable!("a file is made for each case"))
+        let file = self.each[file_of(case)].as_ref();
+        file.unwrap_or_else(|| unreachable!("a file is made for each case"))
     }
 }
 
@@ -135,12 +133,14 @@ mod tests {
     #[test]
     fn only_what_is_needed_is_made() {
         let buffered = |_| false;
-        let segment = Layout { overwritten: 0, segment: 16 * MIB, segments: [true, false] };
-        assert_eq!(plan(&[Section::WalSegment], 8, 64 * MIB, &buffered), Some(segment));
-        let overwritten = Layout { overwritten: MIB, segment: 0, segments: [false, false] };
-        assert_eq!(plan(&[Section::NoSync], 8, 64 * MIB, &buffered), Some(overwritten));
-        let all = plan(&Section::ALL, 8, 64 * MIB, &|method| method.syncs_by_open()).expect("fits");
-        assert_eq!((all.segments, all.total()), ([true, true], 33 * MIB));
+        let sizes = |sections: &[Section], direct: &dyn Fn(FlushMethod) -> bool| {
+            plan(sections, 8, 64 * MIB, direct).map(|layout| (layout.sizes, layout.segment_bytes()))
+        };
+        let segment = ([0, 16 * MIB, 0], Some(16 * MIB));
+        assert_eq!(sizes(&[Section::WalSegment], &buffered), Some(segment));
+        assert_eq!(sizes(&[Section::NoSync], &buffered), Some(([MIB, 0, 0], None)));
+        let all = ([MIB, 16 * MIB, 16 * MIB], Some(16 * MIB));
+        assert_eq!(sizes(&Section::ALL, &|method| method.syncs_by_open()), Some(all));
     }
 
     #[test]
@@ -153,8 +153,9 @@ mod tests {
                     continue;
                 };
                 assert!(planned.total() <= limit * MIB, "{planned:?}");
-                assert!(planned.overwritten >= 2 * (u64::from(write_kb) << 10));
-                assert!(planned.segment.is_multiple_of(32 * 8192) && planned.segment > 0);
+                let [overwritten, buffered, direct] = planned.sizes;
+                assert!(overwritten >= 2 * (u64::from(write_kb) << 10));
+                assert!(buffered.is_multiple_of(32 * 8192) && buffered > 0 && direct == buffered);
             }
         }
     }

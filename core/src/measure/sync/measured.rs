@@ -72,8 +72,7 @@ impl CaseTimes {
 
     /// Nanoseconds per operation; None without any.
     pub fn ns_per_op(&self) -> Option<f64> {
-        let total = self.slices.total();
-        (total.work > 0).then(|| total.ns as f64 / total.work as f64)
+        self.slices.total().ns_each()
     }
 
     /// Nanoseconds per operation with their 95 % interval: as wide as the turns differ from each other, or
@@ -108,21 +107,14 @@ impl CaseTimes {
     #[inline]
     pub(super) fn record(&mut self, ns: u64) {
         self.latencies.record(ns);
-        self.add(ns, 1);
-    }
-
-    /// Adds `operations` that took `ns` nanoseconds together.
-    #[inline]
-    pub(super) fn add(&mut self, ns: u64, operations: u64) {
-        self.slices.add(ns, operations);
+        self.slices.add(ns, 1);
     }
 
     /// A turn has ended. Is the interval as narrow as wanted (0.05 is ±5 %)?
     pub(super) fn end_turn(&mut self, wanted: Option<f64>) {
-        let total = self.slices.total();
-        let (ns, work) = self.turns.iter().fold((0, 0), |(ns, work), turn| (ns + turn.ns, work + turn.work));
-        if total.work > work {
-            self.turns.push(Slice { ns: total.ns - ns, work: total.work - work });
+        let (total, before) = (self.slices.total(), Slice::sum(&self.turns));
+        if total.work > before.work {
+            self.turns.push(Slice { ns: total.ns - before.ns, work: total.work - before.work });
         }
         let narrow =
             |wanted| self.interval().is_some_and(|interval| interval.relative_half_width() <= wanted);

@@ -105,7 +105,8 @@ impl Calls for Recorder {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.record(Call::Open(number, flags));
         if self.fails(Fault::Open, count) {
-            return Err(self.scratch.failed("open", None, io::Error::from_raw_os_error(libc::EMFILE)));
+            let error = io::Error::from_raw_os_error(libc::EMFILE);
+            return Err(self.scratch.failed("open scratch file in directory", None, error));
         }
         Ok(Recorded { number, calls: Arc::clone(&self.calls) })
     }
@@ -289,7 +290,7 @@ fn sizes_that_o_direct_refuses_are_rows_and_no_errors() {
 fn whatever_goes_wrong_is_an_error() {
     let wanted = [
         (Fault::Open, "could not open scratch file in directory", Some(libc::EMFILE)),
-        (Fault::ShortWrite, ": wrote only ", None),
+        (Fault::ShortWrite, "could not write scratch file in directory", Some(libc::ENOSPC)),
         (Fault::Full, "could not write scratch file in directory", Some(libc::ENOSPC)),
         (Fault::Sync, "sync scratch file in directory", Some(libc::EIO)),
     ];

@@ -58,10 +58,7 @@ impl Limits {
     pub fn bytes_per_s(&self, request_bytes: u64) -> Option<u64> {
         let by_count = self.max_iops.map(|n| u64::from(n) * request_bytes);
         let by_size = self.max_mib_s.map(|n| u64::from(n) << 20);
-        match (by_count, by_size) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        [by_count, by_size].into_iter().flatten().min()
     }
 
     /// How far ahead of their schedule requests of `request_bytes` may be before they wait, in nanoseconds:

@@ -181,10 +181,7 @@ impl Advice<'_> {
 }
 
 pub(super) fn shown(regret: &Regret) -> Value {
-    json!({
-        "cold": figure(regret.cold), "worst_cold": figure(regret.worst_cold),
-        "warm": figure(regret.warm), "worst_warm": figure(regret.worst_warm),
-    })
+    json!({ "cold": figure(regret.cold), "warm": figure(regret.warm) })
 }
 
 /// What else changes with the page costs, if anything: JIT, and parallel plans.

@@ -7,10 +7,9 @@ use super::kept::MeasuredOf;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{self, Text, text_or_none};
 use crate::pg::backend::lock::check_may_write;
-use crate::pg::backend::server::{from_own, pairs};
-use crate::pg::catalog::names;
+use crate::pg::catalog::names::{self, from_own};
 use crate::pg::compat;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{Relation, relation_name};
 
 /// Keeps this correlation of a btree index, or forgets the one that is kept.
 pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
@@ -80,12 +79,11 @@ fn lock(index: pg_sys::Oid) -> Result<(Relation, pg_sys::Oid)> {
 /// The extension's table of corrections, and its schema as SQL names it.
 fn table_of_corrections() -> Result<(pg_sys::Oid, String)> {
     let query = format!(
-        "SELECT c.oid, pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n, {} \
-         AND n.oid OPERATOR(pg_catalog.=) c.relnamespace \
-         AND c.relname OPERATOR(pg_catalog.=) 'io_probe_corrections'",
+        "SELECT json_build_array(c.oid::int8, quote_ident(n.nspname)) FROM pg_namespace AS n, {} \
+         AND n.oid = c.relnamespace AND c.relname = 'io_probe_corrections'",
         from_own("pg_class", "c")
     );
-    pairs::<pg_sys::Oid>(&query).into_iter().next().ok_or_else(|| {
+    names::rows(&query, &[]).into_iter().next().ok_or_else(|| {
         Error::unmet("the extension has no table of corrections")
             .hint("Run ALTER EXTENSION pg_io_probe UPDATE.")
     })
@@ -117,14 +115,11 @@ fn names_of(table: pg_sys::Oid, index: pg_sys::Oid) -> Result<[String; 3]> {
 
 /// The table of an index.
 fn table_of(index: pg_sys::Oid) -> Result<pg_sys::Oid> {
+    let Some(name) = relation_name(index) else {
+        return Err(Error::undefined_relation(format!("index with OID {} does not exist", index.to_u32())));
+    };
     // SAFETY: lookups in catalogs, which give 0 for what is not there.
     unsafe {
-        let Some(name) = text_or_none(pg_sys::get_rel_name(index)) else {
-            return Err(Error::undefined_relation(format!(
-                "index with OID {} does not exist",
-                index.to_u32()
-            )));
-        };
         let is_index = pg_sys::get_rel_relkind(index) as u8 == pg_sys::RELKIND_INDEX;
         let table = if is_index { pg_sys::IndexGetRelation(index, true) } else { pg_sys::InvalidOid };
         if table == pg_sys::InvalidOid { Err(not_a_btree(&name)) } else { Ok(table) }
@@ -140,8 +135,7 @@ fn check_may_maintain(table: pg_sys::Oid) -> Result<()> {
     if compat::may_maintain(table) {
         return Ok(());
     }
-    // SAFETY: a lookup in a catalog, which gives NULL for what is not there.
-    let name = unsafe { text_or_none(pg_sys::get_rel_name(table)) }.unwrap_or_default();
+    let name = relation_name(table).unwrap_or_default();
     let needed = if compat::HAS_MAINTAIN { "MAINTAIN on the table" } else { "the table's ownership" };
     Err(Error::denied(format!("permission denied for table {name}"))
         .detail(format!("io_probe_correct needs {needed}.")))

@@ -22,13 +22,13 @@ pub(crate) struct InTurns;
 impl<'a> ServerReader<'a, InTurns> {
     /// Reads from the main fork. `most` is the greatest `effective_io_concurrency` that will be asked for.
     pub(crate) fn in_turns(relation: &'a Relation, most: u32) -> Self {
-        let pages = Pages::new(relation, Fork::MAIN, Some(ReadAhead::Bitmap(most)));
+        let pages = Pages::new(relation, Fork::Main, Some(ReadAhead::Bitmap(most)));
         Self::new(pages, &[], InTurns)
     }
 
     /// Blocks that are in shared buffers now, ascending.
     pub(crate) fn buffered(&self) -> Vec<pg_sys::BlockNumber> {
-        Resident::new(self.pages.relation, Fork::MAIN).into_blocks()
+        Resident::new(self.pages.relation, Fork::Main).into_blocks()
     }
 }
 

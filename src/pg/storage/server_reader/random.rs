@@ -66,7 +66,7 @@ impl<'a> ServerReader<'a, Random> {
     pub(crate) fn random(relation: &'a Relation, depth: u32, skip: Option<&'a Resident<'_>>) -> Self {
         let ahead = (depth > 1).then_some(ReadAhead::By(depth));
         let way = Random { depth, past_cache: server::reads_direct(), missing: Some(Missing::default()) };
-        let pages = Pages::new(relation, Fork::MAIN, ahead);
+        let pages = Pages::new(relation, Fork::Main, ahead);
         Self::new(pages, skip.map(Resident::blocks).unwrap_or_default(), way)
     }
 
