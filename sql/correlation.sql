@@ -159,6 +159,13 @@ SELECT io_probe_correct('small_pkey', 'NaN'); \echo :SQLSTATE
 SELECT io_probe_correct(4294967295, 0); \echo :SQLSTATE
 CREATE TEMP TABLE own (id int PRIMARY KEY);
 SELECT io_probe_correct('own_pkey', 0); \echo :SQLSTATE
+CREATE TABLE toasted (pad text);
+DO $$
+BEGIN
+  PERFORM io_probe_correct(indexrelid, 0) FROM pg_index, pg_class AS c WHERE indrelid = c.reltoastrelid AND c.oid = 'toasted'::regclass;
+EXCEPTION WHEN feature_not_supported THEN
+  RAISE WARNING '%', regexp_replace(SQLERRM, '[0-9]+', 'N');
+END $$;
 CREATE INDEX small_hash ON small USING hash (parent);
 SELECT io_probe_correct('small_hash', 0); \echo :SQLSTATE
 BEGIN READ ONLY;
@@ -206,7 +213,7 @@ INSERT INTO io_probe_corrections VALUES ('public', 'small', 'small_pkey', 'NaN',
 SELECT index, kept, doubt FROM io_probe_correlation('small') ORDER BY index::text;
 DELETE FROM io_probe_corrections;
 
-DROP TABLE small, bare, parted, own, before, prepared CASCADE;
+DROP TABLE small, bare, parted, own, before, prepared, toasted CASCADE;
 DROP FUNCTION cost;
 DROP OWNED BY regress_io_probe_owner, regress_io_probe_reader;
 DROP ROLE regress_io_probe_owner, regress_io_probe_reader;

@@ -49,7 +49,7 @@ fn io_probe_iostat(every: Option<Interval>, count: Option<i32>, options: Option<
         let call = Begin::of(Probe::Iostat).beside_probes()?;
         match watched.sample(&call, every, count, length)? {
             Some((series, stop)) => Ok(row::of_series(&watched, &series, stop)),
-            None => Ok(vec![row::not_begun(Stop::Statement)]),
+            None => Ok(row::not_begun(&watched, Stop::Statement)),
         }
     })
 }

@@ -73,7 +73,12 @@ impl Caveats {
         Self { doubts: self.unusable().into_iter().collect(), notes: Vec::new() }
     }
 
-    /// Can the figures be trusted? "ok", or what takes them away.
+    /// Can the figures be trusted?
+    pub(super) fn is_ok(&self) -> bool {
+        self.unusable().is_none()
+    }
+
+    /// "ok", or what takes the figures away.
     pub(super) fn status(&self) -> &'static str {
         self.unusable().map_or("ok", Doubt::name)
     }
@@ -243,7 +248,7 @@ impl Caveats {
 /// From this half-width on, in percent of the figure, an interval is too wide to lean on.
 const NOISY_PCT: f64 = 10.0;
 
-/// A row: its columns by name, and its caveats. The comments of the row's SQL type say what each column means.
+/// A row: its columns by name, and its caveats. The comments of the SQL type say what each column means.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]

@@ -89,9 +89,9 @@ pub enum IntervalCounts {
     Activity(Activity),
     /// A counter went backwards.
     Backwards,
-    /// It has counters at one end of the interval only.
+    /// It has counters at one end of the interval only, or had some before.
     Gone,
-    /// It has no counters at either end.
+    /// It has no counters.
     Nothing,
 }
 
@@ -142,15 +142,15 @@ impl Watch {
 }
 
 impl CounterSnapshot {
-    /// What happened since `earlier`.
-    fn since(&self, earlier: &CounterSnapshot) -> Sample {
+    /// What happened since `earlier`. `known` says of each device whether it ever had counters.
+    fn since(&self, earlier: &CounterSnapshot, known: &[bool]) -> Sample {
         let length_ns = self.at.saturating_sub(earlier.at);
-        let device = |(now, before): (&DeviceSnapshot, &DeviceSnapshot)| DeviceSample {
+        let device = |((now, before), known): ((&DeviceSnapshot, &DeviceSnapshot), &bool)| DeviceSample {
             requests: match (now.counters, before.counters) {
                 (Some(now), Some(before)) => now
                     .since(&before, length_ns as f64 / 1e6)
                     .map_or(IntervalCounts::Backwards, IntervalCounts::Activity),
-                (None, None) => IntervalCounts::Nothing,
+                (None, None) if !known => IntervalCounts::Nothing,
                 _ => IntervalCounts::Gone,
             },
             cgroup: now.moved.zip(before.moved).and_then(|(now, before)| now.since(before)),
@@ -163,7 +163,7 @@ impl CounterSnapshot {
                 .pressure
                 .zip(earlier.pressure)
                 .and_then(|(now, before)| now.since(&before, length_ns)),
-            devices: self.devices.iter().zip(&earlier.devices).map(device).collect(),
+            devices: self.devices.iter().zip(&earlier.devices).zip(known).map(device).collect(),
         }
     }
 }

@@ -65,7 +65,7 @@ fn io_probe_prune(keep: Option<Interval>) -> i64 {
 }
 
 /// Most copies of a result that are held at a time.
-const COPIES: usize = 6;
+const COPIES: usize = 8;
 
 /// Most bytes of a probe's name: as many as of the server's own names.
 const MOST_OF_PROBE: usize = 63;

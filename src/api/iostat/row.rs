@@ -1,6 +1,6 @@
 //! The row of one device in one interval.
 
-use io_probe_core::machine::device::{Activity, Traffic};
+use io_probe_core::machine::device::{Activity, BlockDevice, Traffic};
 use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
 use io_probe_core::run::budget::Stop;
 use serde_json::{Value, json};
@@ -30,9 +30,9 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
         let last = rows.len().saturating_sub(watched.rows_a_sample());
         for Row { caveats, .. } in &mut rows[last..] {
             // A row without figures is not a partial one: it keeps its status.
-            match caveats.status() {
-                "ok" => caveats.stopped(stop),
-                _ => caveats.note(stop.to_string()),
+            match caveats.is_ok() {
+                true => caveats.stopped(stop),
+                false => caveats.note(stop.to_string()),
             }
         }
     }
@@ -46,11 +46,15 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
     rows
 }
 
-/// The row of a call that came too late to begin.
-pub(super) fn not_begun(why: Stop) -> Row {
-    let mut row = now();
-    row.caveats.not_begun(why);
-    row
+/// The rows of a call that came too late to begin: one for each device, or one without.
+pub(super) fn not_begun(watched: &Watched, why: Stop) -> Vec<Row> {
+    let mut blank = now();
+    blank.caveats.not_begun(why);
+    let of_device = |device: &BlockDevice| blank.clone().with(json!({"device": device.name()}));
+    match watched.watch.devices() {
+        [] => vec![blank],
+        devices => devices.iter().map(of_device).collect(),
+    }
 }
 
 /// A row without figures.

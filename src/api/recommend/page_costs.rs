@@ -44,7 +44,8 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
         let probed = match place.open(recommend.call, relation)? {
-            Ok(probed) => probed,
+            Ok(Some(probed)) => probed,
+            Ok(None) => continue,
             Err(why) => return all(Some(relation), &why),
         };
         let measured = RelationTimes::of(recommend, &probed)?;

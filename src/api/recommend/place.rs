@@ -28,7 +28,7 @@ pub(super) struct Candidate {
 }
 
 /// What a row says of a relation that is gone.
-const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
+pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
 
 /// Why no table was measured.
 const LOCKED: &str = "not measured: others hold strong locks on the tablespace's tables";
@@ -120,7 +120,7 @@ impl TablespaceTarget {
         &self,
         call: &Call,
         relation: Candidate,
-    ) -> Result<std::result::Result<ProbedRelation, String>> {
+    ) -> Result<std::result::Result<Option<ProbedRelation>, String>> {
         if let Some(stop) = call.ended() {
             return Ok(Err(stop.to_string()));
         }
@@ -129,14 +129,14 @@ impl TablespaceTarget {
         let probed = match ProbedRelation::open(relation.oid, Fork::Main, Probe::Recommend) {
             Ok(probed) => probed,
             // By now the relation is gone, or the right to read it.
-            Err(_) if self.named.is_none() => return Ok(Err(GONE.to_owned())),
+            Err(_) if self.named.is_none() => return Ok(Ok(None)),
             Err(error) => return Err(error),
         };
         if let Err(Failure::Unsupported(why)) = probed.reads_of_device() {
             return Ok(Err(format!("not measured: {why}")));
         }
         match probed.check_admitted() {
-            Ok(()) => Ok(Ok(probed)),
+            Ok(()) => Ok(Ok(Some(probed))),
             Err(refusal) if self.named.is_none() => Ok(Err(refusal.as_note())),
             Err(refusal) => Err(refusal),
         }

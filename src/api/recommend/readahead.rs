@@ -6,7 +6,7 @@ use io_probe_core::run::budget::Limits;
 use serde_json::{Value, json};
 
 use super::RecommendCall;
-use super::place::TablespaceTarget;
+use super::place::{GONE, TablespaceTarget};
 use super::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting, Statements};
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::api::row::{Doubt, us};
@@ -71,7 +71,8 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
         ));
     }
     let relation = match place.open(recommend.call, relation)? {
-        Ok(relation) => relation,
+        Ok(Some(relation)) => relation,
+        Ok(None) => return Ok(row.unknown(GONE)),
         Err(why) => return Ok(row.unknown(why)),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);

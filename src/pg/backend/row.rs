@@ -40,11 +40,16 @@ impl Rows {
         Self(items.into_iter().map(row).collect())
     }
 
+    /// Is there memory for so many rows?
+    pub(crate) fn expect(count: usize) -> io_probe_core::Result<()> {
+        memory::expect(count * MEMORY_OF_ROW)
+    }
+
     /// The rows of what succeeds, or the ERROR of what fails.
     pub(crate) fn answer<T: Serialize>(items: impl FnOnce() -> Result<Vec<T>>) -> Self {
         answer(|| {
             let items = items()?;
-            memory::expect(items.len() * MEMORY_OF_ROW)?;
+            Self::expect(items.len())?;
             Ok(Self::of(items))
         })
     }

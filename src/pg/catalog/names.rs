@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
-use crate::pg::backend::list::elements;
+use crate::pg::backend::nodes::{elements, operators};
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::catalog::query::StatementRows;
 use crate::pg::settings;
@@ -163,7 +163,10 @@ unsafe fn names_another(node: *mut pg_sys::Node, allowed: *mut c_void) -> bool {
             }
             _ => {}
         }
-        pg_sys::check_functions_in_node(node, Some(is_another_function), allowed)
+        let is_another =
+            |operator| (*allowed.cast::<Allowed>()).excludes(pg_sys::OperatorRelationId, operator);
+        operators(node).0.into_iter().any(is_another)
+            || pg_sys::check_functions_in_node(node, Some(is_another_function), allowed)
             || pg_sys::expression_tree_walker(node, Some(walk), allowed)
     }
 }

@@ -17,7 +17,7 @@ use pgrx::{pg_guard, pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
-use crate::pg::backend::list::elements;
+use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::corrections::{self, Telling};

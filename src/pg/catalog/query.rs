@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
 use crate::pg::backend::encoding::{copied, text_up_to};
 use crate::pg::backend::executor::ParallelPlans;
-use crate::pg::backend::list::elements;
+use crate::pg::backend::nodes::elements;
 use crate::pg::backend::rethrow::pointing_into;
 use crate::pg::backend::subtransaction::read_only;
 use crate::pg::storage::buffers::Usage;

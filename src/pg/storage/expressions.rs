@@ -10,7 +10,7 @@ use std::ffi::c_void;
 
 use pgrx::{pg_guard, pg_sys};
 
-use crate::pg::backend::list::elements;
+use crate::pg::backend::nodes::{elements, operators};
 
 /// Would the planner call functions that are not the server's own? CHECK constraints are not looked at: the
 /// planner leaves them alone while `constraint_exclusion` is off.
@@ -84,24 +84,9 @@ unsafe fn calls_function(node: *mut pg_sys::Node) -> bool {
 /// # Safety
 /// `node` must be a node of an expression.
 unsafe fn leads_to_others(node: *mut pg_sys::Node) -> bool {
-    use pg_sys::NodeTag;
-    // SAFETY: the caller vouches for the node, whose tag says what it is; an operator has its arguments.
+    // SAFETY: the caller vouches for the node; an operator has its arguments.
     unsafe {
-        let (operators, arguments) = match (*node).type_ {
-            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => {
-                let node = &*node.cast::<pg_sys::OpExpr>();
-                (vec![node.opno], node.args)
-            }
-            NodeTag::T_ScalarArrayOpExpr => {
-                let node = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
-                (vec![node.opno], node.args)
-            }
-            NodeTag::T_RowCompareExpr => {
-                let node = &*node.cast::<pg_sys::RowCompareExpr>();
-                (elements(node.opnos).iter().map(|operator| operator.oid_value).collect(), node.largs)
-            }
-            _ => return false,
-        };
+        let (operators, arguments) = operators(node);
         let mut types =
             elements(arguments).iter().map(|argument| pg_sys::exprType(argument.ptr_value.cast()));
         operators.into_iter().any(is_of_others) || types.any(is_range_of_others)

@@ -9,8 +9,8 @@ use pgrx::{pg_sys, spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{text, text_or_none};
-use crate::pg::backend::list::elements;
 use crate::pg::backend::lock::{LOCK, lock_to_read};
+use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server::{self, data_directory, in_recovery};
 use crate::pg::catalog::names;
 use crate::pg::compat;

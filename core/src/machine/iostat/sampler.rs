@@ -1,12 +1,11 @@
 //! Takes the looks when they are due: in the caller's own thread, or beside it in another one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{SnapshotSeries, Watch};
 use crate::Result;
-use crate::run::budget::{Stop, sleep_in_thread};
+use crate::run::budget::Stop;
 use crate::run::clock::{Clock, Monotonic};
 use crate::run::memory;
 use crate::run::workers::WorkerThreads;
@@ -43,10 +42,31 @@ const MEMORY_OF_LOOK: usize = 1 << 20;
 /// exits.
 pub struct Sampler {
     watch: Arc<Watch>,
-    series: Arc<Mutex<SnapshotSeries>>,
-    /// The run is over.
-    over: Arc<AtomicBool>,
+    pub(super) shared: Arc<SamplerShared>,
     workers: WorkerThreads,
+}
+
+pub(super) struct SamplerShared {
+    run: Mutex<SamplerThread>,
+    /// The run is over.
+    over: Condvar,
+}
+
+pub(super) struct SamplerThread {
+    pub(super) series: SnapshotSeries,
+    over: bool,
+}
+
+impl SamplerShared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SamplerThread> {
+        // A thread that holds the lock can't panic half way.
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.lock().over = true;
+        self.over.notify_all();
+    }
 }
 
 impl Sampler {
@@ -56,55 +76,47 @@ impl Sampler {
     /// When there is no room for `most` samples, or no thread can be started.
     pub fn start(watch: Watch, every: Duration, most: usize) -> Result<Self> {
         let watch = Arc::new(watch);
-        let series = Arc::new(Mutex::new(SnapshotSeries::begin(watch.look(), every, most)?));
-        let over = Arc::new(AtomicBool::new(false));
+        let run = SamplerThread { series: SnapshotSeries::begin(watch.look(), every, most)?, over: false };
+        let shared = Arc::new(SamplerShared { run: Mutex::new(run), over: Condvar::new() });
         let work = {
-            let (watch, series, over) = (Arc::clone(&watch), Arc::clone(&series), Arc::clone(&over));
-            move || take_looks(&watch, &series, &over)
+            let (watch, shared) = (Arc::clone(&watch), Arc::clone(&shared));
+            move || take_looks(&watch, &shared)
         };
         let end = {
-            let over = Arc::clone(&over);
-            move || over.store(true, Ordering::Relaxed)
+            let shared = Arc::clone(&shared);
+            move || shared.end()
         };
         let workers = WorkerThreads::start("io_probe iostat", 1, work, end)?;
-        Ok(Self { watch, series, over, workers })
+        Ok(Self { watch, shared, workers })
     }
 
-    /// Takes the last look and ends the thread.
+    /// Ends the thread, then takes the last look.
     pub fn finish(self) -> SnapshotSeries {
-        let Self { watch, series, over, workers } = self;
-        over.store(true, Ordering::Relaxed);
-        // Not later by what the thread takes to end, which may add a last look of its own meanwhile.
-        let last = watch.look();
+        let Self { watch, shared, workers } = self;
         drop(workers);
-        let mut series = lock(&series);
+        let last = watch.look();
+        let series = &mut shared.lock().series;
         series.end(last);
         SnapshotSeries { snapshots: std::mem::take(&mut series.snapshots), ..*series }
     }
-
-    /// Samples so far.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        lock(&self.series).len()
-    }
 }
 
-fn lock(series: &Mutex<SnapshotSeries>) -> MutexGuard<'_, SnapshotSeries> {
-    // A thread that holds the lock can't panic half way.
-    series.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn take_looks(watch: &Watch, series: &Mutex<SnapshotSeries>, over: &AtomicBool) {
-    loop {
-        let due = lock(series).due(Monotonic.now());
-        sleep_in_thread(&Monotonic, due, over);
-        if over.load(Ordering::Relaxed) {
-            return;
+fn take_looks(watch: &Watch, shared: &SamplerShared) {
+    let mut run = shared.lock();
+    let mut due = run.series.due(Monotonic.now());
+    while !run.over {
+        let now = Monotonic.now();
+        if now < due {
+            let left = Duration::from_nanos(due - now);
+            run = shared.over.wait_timeout(run, left).unwrap_or_else(PoisonError::into_inner).0;
+            continue;
         }
+        // Not under the lock: the end of the run would wait for slow files.
+        drop(run);
         // A look that is left out makes its two intervals one; an allocation that fails would end the server.
-        if memory::expect(MEMORY_OF_LOOK).is_ok() {
-            let look = watch.look();
-            lock(series).add(look);
-        }
+        let look = memory::expect(MEMORY_OF_LOOK).is_ok().then(|| watch.look());
+        run = shared.lock();
+        look.into_iter().for_each(|look| run.series.add(look));
+        due = run.series.due(Monotonic.now());
     }
 }

@@ -91,6 +91,15 @@ impl SnapshotSeries {
 
     /// The samples in order: together they span the time from the first look to the last.
     pub fn samples(&self) -> Vec<Sample> {
-        self.snapshots.windows(2).map(|pair| pair[1].since(&pair[0])).collect()
+        let mut known = vec![false; self.snapshots[0].devices.len()];
+        let pairs = self.snapshots.windows(2);
+        pairs
+            .map(|pair| {
+                for (known, device) in known.iter_mut().zip(&pair[0].devices) {
+                    *known |= device.counters.is_some();
+                }
+                pair[1].since(&pair[0], &known)
+            })
+            .collect()
     }
 }

@@ -143,7 +143,7 @@ fn snapshot(at_ms: f64, cpu: &str, stat: &[&str]) -> CounterSnapshot {
 fn figures_are_those_of_iostat() {
     let stat = |index: usize| KNOWN.iter().map(|known| known.stat[index]).collect::<Vec<_>>();
     let earlier = snapshot(5000.0, CPU[0], &stat(0));
-    let sample = snapshot(5000.0 + ELAPSED_MS, CPU[1], &stat(1)).since(&earlier);
+    let sample = snapshot(5000.0 + ELAPSED_MS, CPU[1], &stat(1)).since(&earlier, &[true; KNOWN.len()]);
     let cpu = sample.cpu.expect("shares");
     same(&[cpu.user_pct, cpu.system_pct, cpu.iowait_pct, cpu.steal_pct, cpu.idle_pct], &CPU_SHOWN, "cpu");
     for (known, device) in KNOWN.iter().zip(&sample.devices) {
@@ -264,7 +264,7 @@ fn what_is_not_counted_is_told_apart() {
         series.samples().into_iter().map(kind).collect::<Vec<_>>()
     };
     assert_eq!(requests(&[None, None, None]), ["nothing", "nothing"]);
-    assert_eq!(requests(&[Some(1), Some(2), None, None]), ["activity", "gone", "nothing"]);
+    assert_eq!(requests(&[Some(1), Some(2), None, None]), ["activity", "gone", "gone"]);
     assert_eq!(requests(&[Some(5), Some(2), Some(2)]), ["backwards", "activity"]);
     assert_eq!(requests(&[None, Some(2), Some(3), None]), ["gone", "activity", "gone"]);
 }
@@ -287,7 +287,7 @@ fn a_watch_reads_what_there_is() {
     fixture.attribute("sda", "stat", KNOWN[0].stat[1]);
     fixture.file("proc/stat", CPU[1]).file("proc/pressure/io", "some total=2\nfull total=1");
     fixture.file("sys/fs/cgroup/pg/io.stat", "8:0 rbytes=1500 wbytes=2001");
-    let sample = watch.look().since(&earlier);
+    let sample = watch.look().since(&earlier, &[true]);
     assert_eq!(sample.devices[0].cgroup, Some(Moved { read_bytes: 500, written_bytes: 1 }));
     let IntervalCounts::Activity(activity) = sample.devices[0].requests else { panic!("{sample:?}") };
     assert_eq!((activity.reads.requests, activity.elapsed_ms), (3271, sample.length_ns as f64 / 1e6));
@@ -368,7 +368,7 @@ fn a_sampler_looks_beside_us_and_leaves_no_thread() {
     wait_for_threads(1);
     fixture.attribute("sda", "stat", "11 0 88 0 0 0 0 0 0 0 0");
     let started = Instant::now();
-    while sampler.len() < 4 {
+    while sampler.shared.lock().series.len() < 4 {
         assert!(started.elapsed() < Duration::from_secs(60), "no samples");
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -302,7 +302,7 @@ impl<'a> Spans<'a> {
     }
 }
 
-/// Blocks of which the OS cache held nothing: what was read there is dropped again.
+/// Blocks of which the OS cache held little or nothing: what was read there is dropped again.
 pub(super) struct ColdRanges<'a> {
     source: &'a RelationFiles,
     ranges: Vec<Range<u64>>,
@@ -313,8 +313,15 @@ impl<'a> ColdRanges<'a> {
         Self { source, ranges }
     }
 
-    /// Drops what was read. Returns how many bytes that were, about. After an error the others are still to
-    /// be dropped.
+    /// Drops what was read. After an error the others are still to be dropped.
+    pub(super) fn drop_cached(&mut self) -> Result<()> {
+        while let Some(range) = self.ranges.pop() {
+            self.source.drop_cached(range)?;
+        }
+        Ok(())
+    }
+
+    /// The same; returns how many bytes that were, about.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
         // In reverse: where there are many files, those of the last are still open.
@@ -327,12 +334,12 @@ impl<'a> ColdRanges<'a> {
     }
 }
 
-/// Releases also if a caller unwinds, as a cancelled query does.
+/// Also if a caller unwinds, as a cancelled query does.
 impl Drop for ColdRanges<'_> {
     fn drop(&mut self) {
         while !self.ranges.is_empty() {
             // No caller is left to hear of an error.
-            let _ = self.release();
+            let _ = self.drop_cached();
         }
     }
 }

@@ -70,6 +70,10 @@ fn lock(index: pg_sys::Oid) -> Result<(Relation, pg_sys::Oid)> {
     if table.to_u32() < pg_sys::FirstNormalObjectId {
         return Err(Error::unsupported(format!("\"{}\" is an index of a catalog", relation.name())));
     }
+    // SAFETY: a lookup in a catalog.
+    if unsafe { pg_sys::get_rel_relkind(table) } as u8 == pg_sys::RELKIND_TOASTVALUE {
+        return Err(Error::unsupported(format!("\"{}\" is an index of a TOAST table", relation.name())));
+    }
     if relation.is_temporary() {
         return Err(Error::unsupported(format!("\"{}\" is an index of a temporary table", relation.name())));
     }
