@@ -4,7 +4,6 @@ pub(crate) mod corrections;
 pub(crate) mod explain;
 pub(crate) mod facts;
 pub(crate) mod indexes;
-pub(crate) mod names;
 pub(crate) mod planner;
 pub(crate) mod query;
 pub(crate) mod tuples;

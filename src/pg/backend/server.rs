@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::pg::backend::encoding::{text, text_or_none};
-use crate::pg::catalog::names::{self, from_own};
+use crate::pg::backend::names::{self, from_own};
 use crate::pg::compat;
 pub(crate) use crate::pg::compat::RESTORES_STATISTICS;
 

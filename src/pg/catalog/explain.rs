@@ -5,8 +5,9 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::Result;
 use crate::pg::backend::encoding;
+use crate::pg::backend::statement::{StatementRows, run};
 use crate::pg::backend::subtransaction::read_only;
-use crate::pg::catalog::query::{Query, StatementRows, check_single, run};
+use crate::pg::catalog::query::{Query, check_single};
 
 /// The plan of a query as EXPLAIN (FORMAT JSON) prints it. With `execute` the query is run, with the caller's
 /// rights in a read-only subtransaction.

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::pg::backend::interrupts;
+use crate::pg::backend::names::{self, from_own};
 use crate::pg::backend::server::{self, data_directory};
-use crate::pg::catalog::names::{self, from_own};
 use crate::pg::compat;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::pg::backend::names;
 use crate::pg::backend::subtransaction::read_only_if_possible;
-use crate::pg::catalog::names;
 use crate::pg::settings;
 use crate::pg::storage::btree;
 use crate::pg::storage::relation::Relation;

@@ -17,12 +17,12 @@ use pgrx::{pg_guard, pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
+use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::read_only_if_possible;
 use crate::pg::catalog::corrections::{self, Telling};
 use crate::pg::catalog::explain;
-use crate::pg::catalog::names;
 use crate::pg::compat;
 use crate::pg::settings;
 use crate::pg::storage::relation::Relation;

@@ -12,8 +12,8 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::interrupts;
+use crate::pg::backend::names;
 use crate::pg::backend::subtransaction::read_only_if_possible;
-use crate::pg::catalog::names;
 use crate::pg::catalog::planner;
 use crate::pg::settings;
 use crate::pg::storage::buffers::Usage;

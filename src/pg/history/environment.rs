@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::pg::backend::encoding::text_or_none;
+use crate::pg::backend::names;
 use crate::pg::backend::server::{self, data_directory, in_recovery};
 use crate::pg::catalog::facts::bytes_of_files;
-use crate::pg::catalog::names;
 use crate::pg::storage::tablespace::Tablespace;
 
 /// A relation as its catalogs have it.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::pg::backend::encoding::Text;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::check_may_write;
-use crate::pg::catalog::names::{self, from_own};
+use crate::pg::backend::names::{self, from_own};
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
 pub(crate) fn check_possible(function: &str) -> Result<()> {

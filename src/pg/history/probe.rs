@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
+use crate::pg::backend::names::{self, from_own};
 use crate::pg::backend::rethrow::Caught;
 use crate::pg::backend::row::as_text;
 use crate::pg::backend::subtransaction;
-use crate::pg::catalog::names::{self, from_own};
 use crate::pg::settings;
 
 /// A function of this extension that gives rows, as the catalog has it.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tables::Tables;
 use crate::pg::backend::encoding::MOST_BYTES;
-use crate::pg::catalog::names;
-use crate::pg::catalog::query::StatementRows;
+use crate::pg::backend::names;
+use crate::pg::backend::statement::StatementRows;
 use crate::pg::settings;
 
 /// Most runs before the ones in question that count, of each series and configuration. More would tell hardly

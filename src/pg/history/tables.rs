@@ -6,8 +6,8 @@ use pgrx::pg_sys;
 use serde::Deserialize;
 
 use crate::error::Result;
-use crate::pg::catalog::names::{self, from_own};
-use crate::pg::catalog::query::StatementRows;
+use crate::pg::backend::names::{self, from_own};
+use crate::pg::backend::statement::StatementRows;
 use crate::pg::storage::relation::Relation;
 
 /// Where runs are.

@@ -10,9 +10,9 @@ use pgrx::{pg_sys, spi};
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{text, text_or_none};
 use crate::pg::backend::lock::{LOCK, lock_to_read};
+use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server::{self, data_directory, in_recovery};
-use crate::pg::catalog::names;
 use crate::pg::compat;
 use crate::pg::storage::expressions;
 use crate::pg::storage::tablespace::Tablespace;
@@ -325,7 +325,7 @@ impl Relation {
     }
 
     /// Does `work` with the rights of its owner, and with those only. Each statement in it has to be run by
-    /// [`crate::pg::catalog::names::run`].
+    /// [`crate::pg::backend::names::run`].
     pub(in crate::pg) fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         server::as_user(self.form().relowner, work)
     }

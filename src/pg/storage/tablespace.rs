@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{self, text_or_none};
+use crate::pg::backend::names;
 use crate::pg::backend::server::data_directory;
-use crate::pg::catalog::names;
 use crate::pg::compat;
 use crate::pg::settings;
 

@@ -7,7 +7,7 @@ use super::kept::MeasuredOf;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{self, Text, text_or_none};
 use crate::pg::backend::lock::check_may_write;
-use crate::pg::catalog::names::{self, from_own};
+use crate::pg::backend::names::{self, from_own};
 use crate::pg::compat;
 use crate::pg::storage::relation::{Relation, relation_name};
 

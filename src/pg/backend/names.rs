@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::nodes::{elements, operators};
 use crate::pg::backend::rethrow::unshown;
-use crate::pg::catalog::query::StatementRows;
+use crate::pg::backend::statement::StatementRows;
 use crate::pg::settings;
 
 /// Runs a statement that may name this relation or function, what belongs to the extension, and what is the
