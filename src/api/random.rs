@@ -96,21 +96,26 @@ struct RandomTarget<'a> {
     cached: RefCell<Vec<(u64, u64)>>,
 }
 
+/// How a path fetches.
+struct FetchWay {
+    path: Path,
+    place: StartAt,
+    engine: String,
+    /// Requests in flight, as far as that was allowed.
+    depth: u32,
+    /// The processes whose reads count.
+    account: Account,
+}
+
 /// What one path did.
 struct PathOutcome {
-    path: Path,
+    way: FetchWay,
     /// When it began, as the server prints it.
     began: String,
     run: random::RandomRun,
     cost: IoDelta,
-    /// The processes whose reads the cost counts.
-    account: Account,
-    place: StartAt,
     /// Had an earlier path brought blocks into the OS cache that this one came to?
     warmed: bool,
-    engine: String,
-    /// Requests in flight, as far as that was allowed.
-    depth: u32,
     usage: Usage,
     /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if
     /// unknown.
@@ -166,8 +171,9 @@ impl<'a> RandomTarget<'a> {
         let notes = opened.note.into_iter().collect();
         let mut plan = self.plan(place, look, None);
         let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
-        let found = self.run(path, place, &mut plan, &mut reader, Account::Own)?;
-        Ok(PathOutcome { engine, depth, written_back: plan.written_back(), notes, ..found })
+        let way = FetchWay { path, place, engine, depth, account: Account::Own };
+        let found = self.run(way, &mut plan, &mut reader)?;
+        Ok(PathOutcome { written_back: plan.written_back(), notes, ..found })
     }
 
     fn server(&self, place: StartAt) -> Outcome<PathOutcome> {
@@ -188,11 +194,11 @@ impl<'a> RandomTarget<'a> {
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
         let mut reader = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
-        let found = self.run(Path::Server, place, &mut plan, &mut reader, account)?;
+        let way = FetchWay { path: Path::Server, place, engine: server::fetch_method(depth), depth, account };
+        let found = self.run(way, &mut plan, &mut reader)?;
         notes.extend(account_notes(account, &found.cost));
-        let (engine, usage) = (server::fetch_method(depth), reader.usage());
         let missing = reader.missing().filter(|_| depth > 1);
-        Ok(PathOutcome { engine, depth, usage, missing, notes, ..found })
+        Ok(PathOutcome { usage: reader.usage(), missing, notes, ..found })
     }
 
     fn plan<'p>(&'p self, place: StartAt, look: Look, without_data: Option<&'p WithoutData<'p>>) -> Plan<'p> {
@@ -202,34 +208,23 @@ impl<'a> RandomTarget<'a> {
         Plan::with_data(source, order, place.first, look, without_data)
     }
 
-    /// Fetches by the plan. What depends on the reader is left to the caller.
-    fn run(
-        &self,
-        path: Path,
-        place: StartAt,
-        plan: &mut Plan<'_>,
-        reader: &mut FetchReader<'_>,
-        account: Account,
-    ) -> Outcome<PathOutcome> {
+    /// Fetches by the plan. What the reader and the plan know at the end is left to the caller.
+    fn run(&self, way: FetchWay, plan: &mut Plan<'_>, reader: &mut FetchReader<'_>) -> Outcome<PathOutcome> {
         let relation = self.relation;
         if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
             return Err(Failure::NotBegun(stop));
         }
         let mut report = |done| self.call.progress.done(done);
         let began = server::now();
-        let (run, cost) = self.call.observed(relation, account, |budget| {
+        let (run, cost) = self.call.observed(relation, way.account, |budget| {
             random::run(plan, reader, &self.arguments.limits, budget, &mut report)
         })?;
         Ok(PathOutcome {
-            path,
+            way,
             began,
             run,
             cost,
-            account,
-            place,
             warmed: false,
-            engine: String::new(),
-            depth: 1,
             usage: Usage::default(),
             missing: None,
             written_back: 0,

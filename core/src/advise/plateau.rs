@@ -27,7 +27,7 @@ pub const AS_GOOD: f64 = 1.05;
 /// Largest excess over the least at which another value is advised.
 pub(super) const INNER: f64 = 0.5;
 
-/// Where among the values that are as good one is chosen, usually.
+/// How far up the values that are as good one is chosen. (A concurrency by the curve alone lies higher.)
 pub(super) const TWO_THIRDS: f64 = 2.0 / 3.0;
 
 /// A value in force that costs this many times as much as the best, though not surely, is nothing to keep:

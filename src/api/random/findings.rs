@@ -57,7 +57,7 @@ impl Findings {
             self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
         let is_short = self.percent.is_some_and(|[_, _, device]| device < DIRECT_PCT);
-        if measured.path == Path::Direct && is_short {
+        if measured.way.path == Path::Direct && is_short {
             self.void(NOT_DIRECT);
         }
         if measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)) {
@@ -79,7 +79,7 @@ impl Findings {
             caveats.doubt(Doubt::Partial);
         }
         let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
-        if measured.path == Path::Direct {
+        if measured.way.path == Path::Direct {
             return;
         }
         if target.arguments.cold {
@@ -99,7 +99,7 @@ impl Findings {
     fn note_environment(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
         let (run, caveats) = (&measured.run, &mut self.caveats);
         let bytes = target.relation.source.blocks() * target.relation.block_size();
-        if measured.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
+        if measured.way.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
             let mib = bytes.div_ceil(1 << 20);
             caveats.doubt_since(
                 Doubt::Small,
@@ -119,7 +119,7 @@ impl PathOutcome {
     fn read_ahead(&self, tiers: Tiers, block_size: u64) -> bool {
         let beyond =
             self.cost.fetched_bytes().and_then(|fetched| fetched.checked_sub(tiers.device * block_size));
-        self.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
+        self.way.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
     }
 
     /// Requests in flight by Little's law (rate times latency), as a share of the depth. None where there is
@@ -128,16 +128,16 @@ impl PathOutcome {
         // In a short run, a moment without a CPU while the queue is emptied would count for much.
         const ENOUGH_NS: u64 = 500_000_000;
         let run = &self.run;
-        let full = self.depth > 1 && !run.throttled && run.rated.ns >= ENOUGH_NS;
+        let full = self.way.depth > 1 && !run.throttled && run.rated.ns >= ENOUGH_NS;
         let latency = run.latencies.moments().mean().filter(|_| full)?;
-        Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.depth))
+        Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.way.depth))
     }
 
     /// Which tiers served the fetches; None when it is not known, or when what tells it contradicts itself.
     fn tiers(&self, block_size: u64) -> Option<Tiers> {
         let run = &self.run;
         let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes());
-        if self.path == Path::Direct {
+        if self.way.path == Path::Direct {
             return fetched_bytes.map(|bytes| Tiers::of_direct(blocks, bytes.div_ceil(block_size)));
         }
         let (tiers, missing_bytes) = match self.missing {

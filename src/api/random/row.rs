@@ -41,13 +41,13 @@ fn fill(row: &mut Row, measured: &PathOutcome, findings: &Findings, block_size: 
         "cold": findings.cold,
         "elapsed_ms": ms(run.elapsed_ns),
         "hole_blks": run.holes,
-        "depth": measured.depth,
-        "engine": measured.engine,
+        "depth": measured.way.depth,
+        "engine": measured.way.engine,
         "shared_blks_hit": tiers.map(|tiers| tiers.shared),
         "os_blks_hit": tiers.map(|tiers| tiers.os),
         "device_blks_read": tiers.map(|tiers| tiers.device),
-        "shared_blks_written": (measured.path == Path::Server).then(|| measured.usage.written()),
-        "device_source": device_bytes.map(|_| device_source(measured.account)),
+        "shared_blks_written": (measured.way.path == Path::Server).then(|| measured.usage.written()),
+        "device_source": device_bytes.map(|_| device_source(measured.way.account)),
     }));
     row.set_shares(findings.percent);
     row.set_device(&measured.cost, tiers.map(|tiers| tiers.device));
@@ -71,7 +71,7 @@ fn tell_latencies(row: &mut Row, measured: &PathOutcome, findings: &Findings) {
     let known = findings.tiers.is_some() || run.with_data() == 0;
     let [shared, os, device] = run.by_tier.map(|moments| moments.mean().map(us).filter(|_| known));
     // In a queue a hit waits until it is seen, and it is not known when a place was free and a request due.
-    let is_single = measured.depth == 1;
+    let is_single = measured.way.depth == 1;
     let responses = run.responses.as_ref().filter(|_| is_single);
     row.set(json!({
         "p999_us": latencies.quantile(0.999).map(|ns| us(ns as f64)),

@@ -32,8 +32,8 @@ const LEAST: f64 = 1e-6;
 /// and 4 % (means, PostgreSQL 15 and 18), with what the device changed meanwhile.
 const CURVE_ERROR: f64 = 0.04;
 
-/// Where among the concurrencies that are as good one is chosen. Few are measured (16, 64, 128): at two
-/// thirds 64 was nearest in one call of 40, and 128 in the next one, up to 9 times on a disk that drifts.
+/// How far up the concurrencies that are as good one is chosen. With two thirds, on a disk whose speed
+/// drifts, up to 9 of 40 calls advised 64 and the others 128.
 const CHOSEN: f64 = 0.8;
 
 /// Time per block fetched, over density and concurrency.
