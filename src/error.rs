@@ -80,6 +80,11 @@ impl Error {
     }
 }
 
+/// What a call of the core gives; or the ERROR.
+pub(crate) fn or_raise<T>(result: io_probe_core::Result<T>) -> T {
+    result.unwrap_or_else(|error| Error::from(error).raise())
+}
+
 impl From<io_probe_core::Error> for Error {
     fn from(error: io_probe_core::Error) -> Self {
         use io_probe_core::Error as Core;

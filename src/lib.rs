@@ -39,10 +39,13 @@ extension_sql_file!("ddl/history.sql", name = "history");
 extension_sql_file!("ddl/compare.sql", name = "compare", requires = ["history"]);
 extension_sql_file!("ddl/derived.sql", name = "derived", finalize);
 
+#[global_allocator]
+static ALLOCATOR: io_probe_core::run::memory::Allocator = io_probe_core::run::memory::Allocator;
+
 /// Runs when the library is loaded into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     gucs::define();
     pg::catalog::planner::watch();
-    pg::backend::reserve::keep_last();
+    pg::backend::rethrow::leave_errors_of_the_server_alone();
 }

@@ -178,7 +178,7 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
     at_most("bytes", json.len(), MOST_BYTES)?;
     let needed = memory::of_json(json);
     at_most("bytes in memory", needed, MOST_MEMORY)?;
-    memory::expect(needed)?;
+    let _of_document = memory::hold(needed)?;
     let document = serde_json::from_str(json).map_err(|error| {
         // The only way that serde_json tells this error from others.
         if error.to_string().starts_with("recursion limit exceeded") {
@@ -188,7 +188,7 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
         }
     })?;
     let items = flatten(top(&document)?)?;
-    memory::expect(items.len() * MEMORY_OF_NODE)?;
+    let _of_nodes = memory::hold(items.len() * MEMORY_OF_NODE)?;
     let mut facts = items.iter().map(NodeFigures::read).collect::<Result<Vec<_>, _>>()?;
     wall_clock::apply(&items, &mut facts);
     let known = facts.first().map(|top| top.inclusive.map(|counter| counter.is_some())).unwrap_or_default();
@@ -200,7 +200,7 @@ pub fn nodes(json: &str) -> Result<Vec<Node>, PlanError> {
         at_most("references to subplans", references, MOST_REFERENCES)?;
         entries.push(entry);
     }
-    memory::expect(ledger::memory(&entries))?;
+    let _of_ledger = memory::hold(ledger::memory(&entries))?;
     let own = ledger::own(&entries);
     items
         .iter()

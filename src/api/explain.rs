@@ -6,6 +6,7 @@ use std::rc::Rc;
 use io_probe_core::advise::page_costs::predict::{PagePlace, Prediction, predict};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_core::plan::{self, Node};
+use io_probe_core::run::memory;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use serde::Serialize;
@@ -90,11 +91,12 @@ const MAX_TIMES: usize = 1000;
 
 fn rows(json: &str, given: Option<&Rc<PageTimes>>) -> Result<Vec<ExplainRow>> {
     let nodes = plan::nodes(json)?;
-    let row = |node| {
+    let mut rows = memory::list_of(nodes.len())?;
+    for node in nodes {
         interrupts::check();
-        ExplainRow::new(node, given)
-    };
-    Ok(nodes.into_iter().map(row).collect())
+        rows.push(ExplainRow::new(node, given));
+    }
+    Ok(rows)
 }
 
 /// Says why columns of a query that was executed are NULL. `remembers` if the call gives no times.

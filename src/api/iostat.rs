@@ -48,7 +48,7 @@ fn io_probe_iostat(every: Option<Interval>, count: Option<i32>, options: Option<
 
         let call = Begin::of(Probe::Iostat).beside_probes()?;
         match watched.sample(&call, every, count, length)? {
-            Some((series, stop)) => Ok(row::of_series(&watched, &series, stop)),
+            Some((series, stop)) => row::of_series(&watched, &series, stop),
             None => Ok(row::not_begun(&watched, Stop::Statement)),
         }
     })

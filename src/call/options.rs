@@ -41,7 +41,7 @@ pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String,
             .detail(format!("They have {} bytes, of at most {MOST_BYTES}.", text.len())));
     }
     // Rows of another function are copied once more.
-    memory::expect(2 * memory::of_json(&text))?;
+    let _memory = memory::hold(2 * memory::of_json(&text))?;
     // What jsonb takes and this refuses are numbers beyond all range, and great depth.
     match serde_json::from_str(&text) {
         Ok(Value::Null) => Ok(Map::new()),

@@ -15,8 +15,8 @@ use super::probe::Probe;
 use super::{Call, Failure, Outcome, admission};
 use crate::error::{Error, Result};
 use crate::gucs;
+use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::Interrupts;
-use crate::pg::backend::reserve::Reserved;
 use crate::pg::storage::buffers;
 use crate::pg::storage::relation::{Fork, Relation};
 

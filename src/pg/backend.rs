@@ -1,6 +1,7 @@
 //! The session and its transaction: errors, interrupts, locks, rows.
 
 pub(crate) mod argument;
+pub(crate) mod descriptors;
 pub(crate) mod encoding;
 pub(crate) mod executor;
 pub(crate) mod interrupts;
@@ -10,7 +11,6 @@ pub(crate) mod names;
 pub(crate) mod nodes;
 pub(crate) mod progress;
 pub(crate) mod refused_setting;
-pub(crate) mod reserve;
 pub(crate) mod rethrow;
 pub(crate) mod row;
 pub(crate) mod server;

@@ -24,7 +24,7 @@ fn io_probe_import(result: Option<UpTo<64, JsonbText>>, label: Option<Text>) -> 
         check_label(label.as_deref())?;
         check_possible("io_probe_import")?;
         // It is copied to be read, and to be stored.
-        memory::expect(COPIES * result.len())?;
+        let _memory = memory::hold(COPIES * result.len())?;
         let probe = check(&result)?;
         if let Some(number) = first_that_fits_no_row(&result, &probe) {
             return Err(not_a_result(format!("row {number} is not an object")));

@@ -63,7 +63,7 @@ fn watch(query: &Query, every: std::time::Duration, watched: Watched) -> Result<
     let used = query::discard(query);
     let series = sampler.finish();
     let fetched = fetched(&tally, used.parallel);
-    let mut rows = row::of_series(&watched, &series, None);
+    let mut rows = row::of_series(&watched, &series, None)?;
     rows.push(closing(&used, account, fetched));
     Ok(rows)
 }

@@ -3,18 +3,22 @@
 use io_probe_core::machine::device::{Activity, BlockDevice, Traffic};
 use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
 use io_probe_core::run::budget::Stop;
+use io_probe_core::run::memory;
 use serde_json::{Value, json};
 
 use super::Watched;
 use crate::api::row::{Row, UTIL_DOUBTFUL, ms};
 use crate::call::arguments::figure;
+use crate::error::Result;
+use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 
 /// The rows of a run, by interval, then by device. Only the last interval says that a run was stopped.
-pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option<Stop>) -> Vec<Row> {
-    let samples = series.samples();
-    let mut rows = Vec::with_capacity(samples.len() * watched.rows_a_sample());
+pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option<Stop>) -> Result<Vec<Row>> {
+    let samples = series.samples()?;
+    let mut rows = memory::list_of(samples.len() * watched.rows_a_sample())?;
     for (number, sample) in (1..).zip(&samples) {
+        interrupts::check();
         let devices = watched.watch.devices().iter().zip(&sample.devices);
         rows.extend(
             devices.map(|(device, seen)| of_device(of_sample(number, sample), sample, device.name(), seen)),
@@ -43,7 +47,7 @@ pub(super) fn of_series(watched: &Watched, series: &SnapshotSeries, stop: Option
             "the intervals were doubled to {every} s, to keep the number of rows within its limit"
         ));
     }
-    rows
+    Ok(rows)
 }
 
 /// The rows of a call that came too late to begin: one for each device, or one without.

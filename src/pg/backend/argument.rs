@@ -1,12 +1,11 @@
-//! Arguments of a bounded size. The size is checked before anything is decompressed or copied: Rust answers a
-//! lack of memory with an abort, which the server takes for a crash.
+//! Arguments of a bounded size. The size is checked before anything is decompressed or copied.
 
+use io_probe_core::run::memory;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
 use pgrx::{Array, FromDatum, pg_sys};
 
-use crate::error::Error;
-use crate::pg::backend::reserve::with_reserve;
+use crate::error::{Error, or_raise};
 
 /// Most bytes of an argument that is not an [`UpTo`].
 pub(in crate::pg) const MOST_BYTES: usize = 1 << 20;
@@ -41,7 +40,8 @@ pub(in crate::pg) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> 
                 .detail(format!("It has {bytes} bytes, of at most {most}."))
                 .raise();
         }
-        with_reserve(|| T::read(datum))
+        or_raise(memory::begin());
+        T::read(datum)
     }
 }
 

@@ -13,7 +13,7 @@ use io_probe_core::run::memory;
 use pgrx::datum::UnboxDatum;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 
-use crate::error::Error;
+use crate::error::{Error, or_raise};
 use crate::pg::backend::argument::{Argument, as_argument};
 
 const UTF8: c_int = pg_sys::pg_enc::PG_UTF8 as c_int;
@@ -66,7 +66,6 @@ pub(in crate::pg) unsafe fn text_up_to(string: *const c_char, most: usize) -> St
             .detail(format!("It has {} bytes, of at most {most}.", bytes.len()))
             .raise();
     }
-    memory::expect(bytes.len() * COPIES).unwrap_or_else(|e| Error::from(e).raise());
     decoded(bytes)
 }
 
@@ -95,11 +94,29 @@ pub(in crate::pg) unsafe fn argument_text(string: *const c_char) -> String {
 
 /// Text as a C string in the encoding of the database, cut at a NUL.
 pub(in crate::pg) fn c_string(text: &str) -> CString {
-    CString::new(encoded(text.split('\0').next().unwrap_or_default()).into_owned()).unwrap_or_default()
+    joined(&[&encoded(text.split('\0').next().unwrap_or_default())])
+}
+
+/// These parts, in which there is no NUL, as one C string.
+pub(in crate::pg) fn joined(parts: &[&[u8]]) -> CString {
+    let mut bytes = Vec::new();
+    make_room(&mut bytes, parts.iter().map(|part| part.len()).sum::<usize>() + 1);
+    parts.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes.push(0);
+    CString::from_vec_with_nul(bytes).unwrap_or_default()
+}
+
+/// Makes room for so many bytes more; an ERROR if there is none.
+fn make_room(bytes: &mut Vec<u8>, more: usize) {
+    or_raise(memory::make_room(bytes, more));
 }
 
 /// A name to look up, in the encoding of the database. None if something was replaced, in either direction.
 pub(in crate::pg) fn name(text: &str) -> Option<CString> {
+    // No name is as long, in any encoding.
+    if text.len() > 4 * pg_sys::NAMEDATALEN as usize {
+        return None;
+    }
     let bytes = encoded(text);
     let is_whole = is_utf8() || !text.contains(char::REPLACEMENT_CHARACTER) && decoded(&bytes) == text;
     CString::new(bytes.into_owned()).ok().filter(|_| is_whole)
@@ -107,8 +124,17 @@ pub(in crate::pg) fn name(text: &str) -> Option<CString> {
 
 /// UTF-8 of text in the encoding of the database.
 fn decoded(bytes: &[u8]) -> String {
-    let converted = own_encoding().map(|own| convert(bytes, own, UTF8, "\u{fffd}".as_bytes()));
-    String::from_utf8_lossy(converted.as_deref().unwrap_or(bytes)).into_owned()
+    const UNKNOWN: &str = "\u{fffd}";
+    let converted = own_encoding().map(|own| convert(bytes, own, UTF8, UNKNOWN.as_bytes()));
+    let mut text = Vec::new();
+    for chunk in converted.as_deref().unwrap_or(bytes).utf8_chunks() {
+        let unknown = if chunk.invalid().is_empty() { "" } else { UNKNOWN };
+        make_room(&mut text, chunk.valid().len() + unknown.len());
+        text.extend_from_slice(chunk.valid().as_bytes());
+        text.extend_from_slice(unknown.as_bytes());
+    }
+    // SAFETY: valid pieces of UTF-8, one after the other.
+    unsafe { String::from_utf8_unchecked(text) }
 }
 
 /// Text in the encoding of the database.
@@ -119,15 +145,10 @@ fn encoded(text: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// Most memory that a text takes here while it is converted, in multiples of its size.
-const COPIES: usize = 4;
-
 /// A query of one relation, whose name is in the encoding of the database already: `what FROM ONLY name
 /// condition`.
 pub(in crate::pg) fn query_of(what: &str, name: &CStr, condition: &str) -> CString {
-    let [what, condition] =
-        [format!("{what} FROM ONLY "), format!(" {condition}")].map(|part| c_string(&part));
-    CString::new([what.to_bytes(), name.to_bytes(), condition.to_bytes()].concat()).unwrap_or_default()
+    joined(&[&encoded(what), b" FROM ONLY ", name.to_bytes(), b" ", &encoded(condition)])
 }
 
 /// Most bytes that are converted at a time.
@@ -135,19 +156,21 @@ const PIECE: usize = 1 << 16;
 
 /// `text` in another encoding, with `unknown` for each character that it lacks, and for what is no character.
 fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
+    let mut converted = Vec::new();
+    make_room(&mut converted, text.len());
     if text.is_ascii() {
-        return text.to_owned();
+        converted.extend_from_slice(text);
+        return converted;
     }
     // SAFETY: a lookup in the catalogs, which gives 0 if there is none.
     let procedure = unsafe { pg_sys::FindDefaultConversionProc(from, to) };
     if procedure == pg_sys::InvalidOid {
-        return text
-            .iter()
-            .flat_map(|byte| if byte.is_ascii() { std::slice::from_ref(byte) } else { unknown })
-            .copied()
-            .collect();
+        make_room(&mut converted, text.len() * unknown.len());
+        for byte in text {
+            converted.extend_from_slice(if byte.is_ascii() { std::slice::from_ref(byte) } else { unknown });
+        }
+        return converted;
     }
-    let mut converted = Vec::with_capacity(text.len());
     // The server requires this size.
     let mut buffer = vec![0; (text.len().min(PIECE) + 1) * pg_sys::MAX_CONVERSION_GROWTH as usize];
     let mut rest = text;
@@ -168,6 +191,7 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
             )
         };
         let result = CStr::from_bytes_until_nul(&buffer).map(CStr::to_bytes).unwrap_or_default();
+        make_room(&mut converted, result.len() + unknown.len());
         converted.extend_from_slice(result);
         let mut done = usize::try_from(done).unwrap_or(0).min(length);
         if done == 0 {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use io_probe_core::run::budget::Stop;
 use io_probe_core::run::clock::{Clock, Monotonic};
-use io_probe_core::run::shutdown;
+use io_probe_core::run::{memory, shutdown};
 use pgrx::{pg_guard, pg_sys};
 
+use crate::error::or_raise;
 use crate::pg::backend::lock;
 use crate::pg::compat::{self, WaitEvent};
 
@@ -53,9 +54,10 @@ impl Interrupts {
     }
 }
 
-/// CHECK_FOR_INTERRUPTS, and the postmaster.
+/// CHECK_FOR_INTERRUPTS, the postmaster, and whether memory was refused.
 #[inline]
 pub(crate) fn check() {
+    or_raise(memory::check());
     // SAFETY: both are set by signal handlers of this process, hence volatile; the calls are what the
     // server does in its own loops.
     unsafe {

@@ -20,8 +20,9 @@ use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys, spi::Spi};
 use serde::de::DeserializeOwned;
 
-use crate::error::Error;
+use crate::error::or_raise;
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
+use crate::pg::backend::interrupts;
 use crate::pg::backend::nodes::{elements, operators};
 use crate::pg::backend::rethrow::unshown;
 use crate::pg::backend::statement::StatementRows;
@@ -50,18 +51,18 @@ pub(in crate::pg) fn run_own<T>(
 
 /// The rows of such a query of ours, each one value that JSON can hold; without NULLs.
 pub(in crate::pg) fn rows<T: DeserializeOwned>(query: &str, arguments: &[DatumWithOid<'_>]) -> Vec<T> {
-    const MEMORY_OF_ROW: usize = 512;
-    let expect = |bytes| memory::expect(bytes).unwrap_or_else(|e| Error::from(e).raise());
     let query = format!("SELECT to_json(value)::text FROM ({query}) AS found(value)");
-    let rows = run_own(&query, arguments, |rows| {
+    run_own(&query, arguments, |rows| {
         // How many there are is up to their owners, or to the roles that store runs.
-        expect((rows.count as usize).saturating_mul(MEMORY_OF_ROW));
-        rows.texts(MOST_BYTES).flatten().collect::<Vec<_>>()
-    });
-    expect(rows.iter().map(|row| memory::of_json(row)).fold(0, usize::saturating_add));
-    // Only a defect of the queries, which are ours, could fail here.
-    let parse = |row: &String| serde_json::from_str(row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"));
-    rows.iter().map(parse).collect()
+        let mut found = or_raise(memory::list_of(rows.count as usize));
+        for row in rows.texts(MOST_BYTES).flatten() {
+            interrupts::check();
+            let _memory = or_raise(memory::hold(memory::of_json(&row)));
+            // Only a defect of the queries, which are ours, could fail here.
+            found.push(serde_json::from_str(&row).unwrap_or_else(|e| pgrx::error!("{e} in {row}")));
+        }
+        found
+    })
 }
 
 /// The FROM and WHERE of such a query for the extension's objects in a catalog with `oid`.

@@ -1,33 +1,79 @@
 //! An ERROR that passes through this library whole.
 //!
 //! An ERROR of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds
-//! what is Rust. Once it is caught, that place is emptied: so a copy is taken first, which may be raised
-//! again.
+//! what is Rust. pgrx also copies it into Rust, where nothing reads that; its texts may be as long as a user
+//! likes, and there may be no memory. So the linker gives pgrx `__wrap_CopyErrorData` for the server's function
+//! (`build.rs`), which copies nothing but the SQLSTATE.
+//!
+//! Once an ERROR is caught, the server's place is emptied: so a copy is taken first, which may be raised again.
 //!
 //! An ERROR of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we
 //! report it instead.
 
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_int};
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::ptr;
 
+use io_probe_core::run::memory;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 
-use crate::error::Error;
+use crate::error::{Error, or_raise};
 use crate::pg::backend::encoding::{c_string, own_encoding, start_of};
-use crate::pg::backend::reserve::with_reserve;
 
 /// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
-    let work = || work().unwrap_or_else(|error| error.raise());
-    with_reserve(|| match own_encoding() {
+    let work = || {
+        or_raise(memory::begin());
+        work().unwrap_or_else(|error| error.raise())
+    };
+    match own_encoding() {
         None => work(),
         // A handler that raises leaves alone what the server keeps.
         Some(_) => PgTryBuilder::new(AssertUnwindSafe(work)).catch_others(|error| encoded(error)).execute(),
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// The server's own, by the name that the linker gives it.
+    fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
+    /// `utils/elog.h`: the SQLSTATE of what is being reported.
+    fn geterrcode() -> c_int;
+}
+
+thread_local! {
+    /// What pgrx is given for a copy.
+    static SHOWN: UnsafeCell<MaybeUninit<pg_sys::ErrorData>> = const { UnsafeCell::new(MaybeUninit::zeroed()) };
+}
+
+/// An ERROR that has no texts, in place of a copy.
+#[unsafe(no_mangle)]
+extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
+    // SAFETY: of an ErrorData, zeros are what is not known. There is an ERROR, or nobody would copy it.
+    SHOWN.with(|shown| unsafe {
+        let shown = shown.get().cast::<pg_sys::ErrorData>();
+        ((*shown).elevel, (*shown).sqlerrcode) = (PgLogLevel::ERROR as c_int, geterrcode());
+        shown
     })
+}
+
+/// Frees nothing: what pgrx was given is not in the server's memory.
+#[unsafe(no_mangle)]
+extern "C-unwind" fn __wrap_FreeErrorData(_shown: *mut pg_sys::ErrorData) {}
+
+/// Takes no backtrace where an ERROR of the server's passes through Rust: each frame of the server's between
+/// two of ours would have one, which takes seconds. To be called once, when the library is loaded.
+pub(crate) fn leave_errors_of_the_server_alone() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic.payload().is::<CaughtError>() {
+            hook(panic);
+        }
+    }));
 }
 
 /// Raises what was caught, with its texts in the encoding of the database.
@@ -199,7 +245,7 @@ impl Copied {
                 pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
             );
             let before = pg_sys::MemoryContextSwitchTo(context);
-            let error = pg_sys::CopyErrorData();
+            let error = pg_guard_ffi_boundary(|| __real_CopyErrorData());
             pg_sys::MemoryContextSwitchTo(before);
             Self { error, context }
         }

@@ -8,7 +8,6 @@
 use std::ffi::CString;
 use std::ptr;
 
-use io_probe_core::run::memory;
 use pgrx::callconv::{CallCx, RetAbi};
 use pgrx::{PgTupleDesc, pg_sys};
 use serde::Serialize;
@@ -18,11 +17,7 @@ use crate::error::Result;
 use crate::pg::backend::argument::in_signatures;
 use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::interrupts;
-use crate::pg::backend::reserve::with_reserve;
 use crate::pg::backend::rethrow::answer;
-
-/// Bytes that a row takes in all its forms, long texts apart.
-const MEMORY_OF_ROW: usize = 8 << 10;
 
 /// The rows of a set-returning function, complete before the first is returned.
 pub(crate) struct Rows(Vec<Map<String, Value>>);
@@ -40,18 +35,9 @@ impl Rows {
         Self(items.into_iter().map(row).collect())
     }
 
-    /// Is there memory for so many rows?
-    pub(crate) fn expect(count: usize) -> io_probe_core::Result<()> {
-        memory::expect(count * MEMORY_OF_ROW)
-    }
-
     /// The rows of what succeeds, or the ERROR of what fails.
     pub(crate) fn answer<T: Serialize>(items: impl FnOnce() -> Result<Vec<T>>) -> Self {
-        answer(|| {
-            let items = items()?;
-            Self::expect(items.len())?;
-            Ok(Self::of(items))
-        })
+        answer(|| items().map(Self::of))
     }
 
     /// Fills the call's result.
@@ -131,7 +117,7 @@ unsafe impl RetAbi for Rows {
     unsafe fn box_ret_in_fcinfo(call: pg_sys::FunctionCallInfo, rows: Self) -> pg_sys::Datum {
         // SAFETY: pgrx hands us the running call.
         unsafe {
-            with_reserve(|| rows.put(call));
+            rows.put(call);
             (*call).isnull = true;
         }
         pg_sys::Datum::null()

@@ -1,8 +1,10 @@
 //! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction
 //! with it.
 
+use io_probe_core::run::memory;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+use crate::error::or_raise;
 use crate::pg::backend::progress::KeptProgress;
 use crate::pg::backend::rethrow::{Caught, catch};
 use crate::pg::compat;
@@ -41,6 +43,9 @@ const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
     PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
 ];
 
+/// More bytes than the server allocates to begin a subtransaction.
+const MEMORY_TO_BEGIN: usize = 256 << 10;
+
 /// Runs `work` in a subtransaction. `instead` may give a result for an ERROR; others are raised again.
 fn run<T>(
     read_only: bool,
@@ -58,6 +63,8 @@ fn run<T>(
             pg_sys::CurrentResourceOwner = owner;
         }
     };
+    // The server ends a session in which a subtransaction has begun by half.
+    or_raise(memory::ask(MEMORY_TO_BEGIN));
     // SAFETY: ended by exactly one of the calls below.
     unsafe {
         pg_sys::BeginInternalSubTransaction(std::ptr::null());

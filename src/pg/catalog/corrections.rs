@@ -23,12 +23,12 @@ use std::ptr::fn_addr_eq;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::LocalKey;
 
+use io_probe_core::run::memory;
 use pgrx::{pg_guard, pg_sys};
 
 pub(crate) use self::keep::keep;
 pub(crate) use self::kept::{Kept, kept};
 use crate::gucs;
-use crate::pg::backend::reserve;
 use crate::pg::compat::{self, CostEstimate};
 use crate::pg::storage::relation::Held;
 
@@ -162,7 +162,7 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
         return has_kept;
     }
     let before = FORGOTTEN.get();
-    let found = reserve::if_there_is_memory(|| kept(table)).flatten();
+    let found = memory::begin().ok().and_then(|()| kept(table));
     let is_known = found.is_some();
     let kept = found.unwrap_or_default();
     let has_kept = !kept.is_empty();

@@ -7,7 +7,7 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
-use crate::pg::backend::encoding::copied;
+use crate::pg::backend::encoding::{copied, joined};
 use crate::pg::backend::executor::ParallelPlans;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::rethrow::pointing_into;
@@ -20,15 +20,14 @@ pub(crate) struct Query(CString);
 impl Query {
     /// The query with `start` before it.
     pub(in crate::pg) fn after(&self, start: &str) -> CString {
-        let statement = [start.as_bytes(), self.0.to_bytes()].concat();
-        CString::new(statement).unwrap_or_default()
+        joined(&[start.as_bytes(), self.0.to_bytes()])
     }
 }
 
 impl Argument for Query {
     unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a datum of type text, of which the server makes a C string.
-        Self(unsafe { copied(datum, |string| CStr::from_ptr(string).to_owned()) })
+        Self(unsafe { copied(datum, |string| joined(&[CStr::from_ptr(string).to_bytes()])) })
     }
 }
 

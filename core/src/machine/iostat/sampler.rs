@@ -113,8 +113,9 @@ fn take_looks(watch: &Watch, shared: &SamplerShared) {
         }
         // Not under the lock: the end of the run would wait for slow files.
         drop(run);
-        // A look that is left out makes its two intervals one; an allocation that fails would end the server.
-        let look = memory::expect(MEMORY_OF_LOOK).is_ok().then(|| watch.look());
+        // A look that is left out makes its two intervals one.
+        let memory = memory::hold(MEMORY_OF_LOOK);
+        let look = memory.is_ok().then(|| watch.look());
         run = shared.lock();
         look.into_iter().for_each(|look| run.series.add(look));
         due = run.series.due(Monotonic.now());

@@ -10,9 +10,6 @@ use crate::Result;
 use crate::run::clock::nanoseconds;
 use crate::run::memory;
 
-/// Most bytes of what a caller makes of one device in a sample.
-const ROW_BYTES: usize = 8 << 10;
-
 /// Looks on a schedule: the first, then one each `every`, then the last, whenever that is.
 #[derive(Debug)]
 pub struct SnapshotSeries {
@@ -31,10 +28,7 @@ impl SnapshotSeries {
     pub(super) fn begin(first: CounterSnapshot, every: Duration, most: usize) -> Result<Self> {
         let every_ns = nanoseconds(every).max(1);
         let most = most.max(2);
-        let row = ROW_BYTES * first.devices.len().max(1);
-        let bytes = size_of::<CounterSnapshot>() + size_of_val::<[_]>(&first.devices) + row;
-        memory::expect(bytes.saturating_mul(most))?;
-        let mut snapshots = Vec::with_capacity(most + 1);
+        let mut snapshots = memory::list_of(most + 1)?;
         snapshots.push(first);
         Ok(Self { snapshots, every_ns, most, halved: 0 })
     }
@@ -90,16 +84,19 @@ impl SnapshotSeries {
     }
 
     /// The samples in order: together they span the time from the first look to the last.
-    pub fn samples(&self) -> Vec<Sample> {
+    ///
+    /// # Errors
+    /// [`NoMemory`](crate::Error::NoMemory) when there is no room for them.
+    pub fn samples(&self) -> Result<Vec<Sample>> {
         let mut known = vec![false; self.snapshots[0].devices.len()];
-        let pairs = self.snapshots.windows(2);
-        pairs
-            .map(|pair| {
-                for (known, device) in known.iter_mut().zip(&pair[0].devices) {
-                    *known |= device.counters.is_some();
-                }
-                pair[1].since(&pair[0], &known)
-            })
-            .collect()
+        let mut samples = memory::list_of(self.len())?;
+        for pair in self.snapshots.windows(2) {
+            memory::check()?;
+            for (known, device) in known.iter_mut().zip(&pair[0].devices) {
+                *known |= device.counters.is_some();
+            }
+            samples.push(pair[1].since(&pair[0], &known));
+        }
+        Ok(samples)
     }
 }

@@ -175,7 +175,7 @@ fn series(most: usize) -> SnapshotSeries {
 }
 
 fn lengths_ms(series: &SnapshotSeries) -> Vec<u64> {
-    series.samples().iter().map(|sample| sample.length_ns / 1_000_000).collect()
+    series.samples().expect("memory").iter().map(|sample| sample.length_ns / 1_000_000).collect()
 }
 
 fn reads(series: &SnapshotSeries) -> u64 {
@@ -183,7 +183,7 @@ fn reads(series: &SnapshotSeries) -> u64 {
         IntervalCounts::Activity(activity) => activity.reads.requests,
         other => panic!("{other:?}"),
     };
-    series.samples().iter().map(reads).sum()
+    series.samples().expect("memory").iter().map(reads).sum()
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn samples_span_the_time_from_first_to_last() {
     series.end(look(1345, Some(20)));
     assert_eq!(lengths_ms(&series), [100, 103, 107, 35]);
     assert_eq!((reads(&series), series.stretched()), (20, None));
-    let ends: Vec<i64> = series.samples().iter().map(|sample| sample.ended_us).collect();
+    let ends: Vec<i64> = series.samples().expect("memory").iter().map(|sample| sample.ended_us).collect();
     assert_eq!(ends, [1_100_000, 1_203_000, 1_310_000, 1_345_000]);
 }
 
@@ -261,7 +261,7 @@ fn what_is_not_counted_is_told_apart() {
             IntervalCounts::Gone => "gone",
             IntervalCounts::Nothing => "nothing",
         };
-        series.samples().into_iter().map(kind).collect::<Vec<_>>()
+        series.samples().expect("memory").into_iter().map(kind).collect::<Vec<_>>()
     };
     assert_eq!(requests(&[None, None, None]), ["nothing", "nothing"]);
     assert_eq!(requests(&[Some(1), Some(2), None, None]), ["activity", "gone", "gone"]);
