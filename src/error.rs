@@ -93,6 +93,7 @@ impl From<io_probe_core::Error> for Error {
             Core::NoRoom { .. } => Code::ERRCODE_DISK_FULL,
             Core::Io { .. } if full => Code::ERRCODE_DISK_FULL,
             Core::NoMemory { .. } => Code::ERRCODE_OUT_OF_MEMORY,
+            Core::System { .. } if error.errno() == Some(libc::ENOMEM) => Code::ERRCODE_OUT_OF_MEMORY,
             Core::MissingSegment { .. } => Code::ERRCODE_UNDEFINED_FILE,
             Core::Unsupported { .. } => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             Core::Io { .. } | Core::ShortRead { .. } | Core::System { .. } => Code::ERRCODE_IO_ERROR,

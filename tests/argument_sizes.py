@@ -7,7 +7,8 @@ import os
 import re
 import unittest
 
-from lib import Failure, connection, literal, main, read, wait_for
+import contexts
+from lib import LONG, Failure, connection, literal, main, read, wait_for
 from servers import Limited, Server
 
 MB = 1 << 20
@@ -179,42 +180,71 @@ class ArgumentSizes(unittest.TestCase):
     def test_memory_that_is_full(self):
         """Memory is full but for a few kB: a call works, or says that there is none, and does not wait for itself."""
         self.assertIn("RUST_BACKTRACE=1", read(f"/proc/{self.server.postmaster()}/environ").split("\0"))
-        fill = """DO $$ DECLARE size int := 1 << 25; number int := 0; BEGIN
-            WHILE size >= {} LOOP
-                BEGIN number := number + 1; PERFORM set_config('full.x' || number, repeat('x', size), false);
-                EXCEPTION WHEN out_of_memory THEN size := size / 2; END;
-            END LOOP;
-            BEGIN PERFORM FROM io_probe_explain_full('SELECT 1'); EXCEPTION WHEN out_of_memory THEN NULL; END; END $$"""
+        call = "BEGIN PERFORM FROM io_probe_explain_full('SELECT 1'); EXCEPTION WHEN out_of_memory THEN NULL; END;"
         for kb in [64, 16, 8, 4]:
             with self.subTest(f"{kb} kB"):
                 session = self.session()
                 session.run("SELECT FROM io_probe_explain_full('SELECT 1')")
                 with bounded(session, 100):
-                    self.assert_ends(session, fill.format(kb << 10), "ok")
+                    self.assert_ends(session, FILL % (kb << 10, call), "ok")
+
+    def test_any_amount_of_free_memory(self):
+        """From nothing to 8 MiB is free when a function is called that takes what a user sizes: the session goes on."""
+        with self.server.session() as session:
+            session.run("""CREATE FUNCTION measured() RETURNS jsonb LANGUAGE sql
+                BEGIN ATOMIC SELECT io_probe_measure('ping', 'probed', '{"count": 1}'); END""")
+        calls = [call for signature, call in contexts.CALLS.items() if re.search(r"text|json|\[", signature)]
+        for call in calls:
+            with self.subTest(call):
+                session = self.session()
+                session.run("SELECT FROM io_probe_cache('probed'); SET pg_io_probe.max_duration = '50 ms'")
+                with bounded(session, 100) as limit:
+                    session.run(FILL % (4 << 10, ""))
+                    # Probes that have buffers, or threads, need more.
+                    for free in [*range(0, 8 * MB, (64 if LONG else 256) << 10), *range(8 * MB, 48 * MB, 4 * MB)]:
+                        limit.set(limit.most + free)
+                        with contextlib.suppress(Failure):
+                            session.run(f"SELECT FROM {call}")
+                self.assertEqual(session.value("SELECT pg_backend_pid()"), session.pid)
 
     def test_messages(self):
-        """An ERROR that a query raises passes whole; a record keeps the first MiB of its message."""
+        """An ERROR that a query raises passes whole, if the server has memory for it; a record keeps the start of its message."""
         session = self.session()
-        session.run(f"""CREATE FUNCTION shout() RETURNS int LANGUAGE plpgsql AS
-                $$BEGIN RAISE 'x%', repeat('x', {LARGE}) USING ERRCODE = 'ZX123'; END$$;
+        session.run(f"""CREATE FUNCTION shout(size int DEFAULT {LARGE}) RETURNS int LANGUAGE plpgsql AS
+                $$BEGIN RAISE 'x%', repeat('x', size) USING ERRCODE = 'ZX123'; END$$;
             CREATE FUNCTION caught(query text, OUT code text, OUT length int) LANGUAGE plpgsql AS
                 $$BEGIN EXECUTE query; EXCEPTION WHEN OTHERS THEN code := SQLSTATE; length := length(SQLERRM); END$$""")
         for call in ["iostat_query('SELECT shout()')", "explain('SELECT shout()', true)"]:
             with self.subTest(call):
                 query = literal(f"SELECT * FROM io_probe_{call}")
                 self.assertEqual(session.row(f"SELECT * FROM caught({query})"), {"code": "ZX123", "length": LARGE + 1})
+        for size in range(10, 255, 5 if LONG else 60):
+            for further in [150, 350, 700]:
+                for call in ["explain('SELECT shout({})', true)", "iostat_query('SELECT shout({})')"]:
+                    query = literal(f"SELECT FROM io_probe_{call.format(size * 1_000_000)}")
+                    with self.subTest(query, further=further), bounded(session, further):
+                        ended, told = self.ends(session, f"SELECT code FROM caught({query})")
+                        self.assertIn(ended if ended != "ok" else told[0], ["53200", "ZX123"])
         run = """INSERT INTO recorded SELECT io_probe_record('iostat_query', args => '{"query": "SELECT shout()"}')"""
         session.run(f"CREATE TABLE recorded (id bigint); {run}; BEGIN; SAVEPOINT s; {run}; COMMIT")
         runs = session.rows("SELECT status, sqlstate, length(message) FROM io_probe_runs JOIN recorded USING (id)")
-        self.assertEqual(runs, [{"status": "failed", "sqlstate": "ZX123", "length": MB}] * 2)
+        self.assertEqual(runs, [{"status": "failed", "sqlstate": "ZX123", "length": 10_000}] * 2)
+
+
+# Takes all memory but for pieces of some bytes, and then goes on.
+FILL = """DO $$ DECLARE size int := 1 << 25; number int := 0; BEGIN
+    WHILE size >= %s LOOP
+        BEGIN number := number + 1; PERFORM set_config('full.x' || number, repeat('x', size), false);
+        EXCEPTION WHEN out_of_memory THEN size := size / 2; END;
+    END LOOP; %s END $$"""
 
 
 @contextlib.contextmanager
 def bounded(session, further):
     """Meanwhile the session's process may take `further` MB of address space more than it has."""
     pages = int(read(f"/proc/{session.pid}/statm").split()[0])
-    with Limited(session.pid, "as", pages * os.sysconf("SC_PAGE_SIZE") + further * MB):
-        yield
+    with Limited(session.pid, "as", pages * os.sysconf("SC_PAGE_SIZE") + further * MB) as limit:
+        yield limit
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ class Limited:
         (line,) = as_server("prlimit", "--noheadings", "--output", "SOFT", f"--{self.limit}", *self.on).splitlines()
         self.before = line.strip()
         self.set(self.most)
+        return self
 
     def __exit__(self, *_):
         self.set(self.before)

@@ -12,6 +12,7 @@ use crate::call::Begin;
 use crate::call::arguments::{self, figure};
 use crate::call::probe::Probe;
 use crate::error::Error;
+use crate::gucs;
 use crate::pg::answer;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;
@@ -92,7 +93,7 @@ fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Opti
     } else if !index.is_valid {
         caveats.refuse("it is not valid: no query uses it");
     } else {
-        let samples = indexes::samples(relation.oid().to_u32(), index.index);
+        let samples = indexes::samples(relation.oid().to_u32(), index.index, gucs::max_duration());
         if samples.is_none() {
             caveats.partial("another session holds a strong lock on it, or it is gone");
         }

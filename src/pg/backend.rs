@@ -16,3 +16,4 @@ pub(crate) mod row;
 pub(crate) mod server;
 pub(crate) mod statement;
 pub(crate) mod subtransaction;
+pub(crate) mod timer;

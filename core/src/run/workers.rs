@@ -5,15 +5,20 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::{Arc, Barrier};
 use std::thread::{Builder, JoinHandle};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 
+use crate::run::memory;
 use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
 /// Enough for a blocking system call and what the runtime puts around it.
 const STACK_BYTES: usize = 128 << 10;
+
+/// The stack, and more than the C library allocates for a thread that begins.
+const MEMORY_TO_BEGIN: usize = STACK_BYTES + (1 << 20);
 
 /// Threads that all do the same work.
 pub(crate) struct WorkerThreads {
@@ -42,15 +47,30 @@ impl WorkerThreads {
         let swap = || SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
         let mask = (!cfg!(miri)).then(swap).transpose().map_err(failed)?;
         let started = (0..count).try_for_each(|_| {
-            let thread = Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
-            let handle = thread.spawn(work.clone())?;
+            let handle = begin(name, work.clone())?;
             threads.handles.borrow_mut().push(handle);
             Ok(())
         });
         mask.map_or(Ok(()), |mask| mask.thread_set_mask()).map_err(failed)?;
-        started.map_err(|source| Error::System { action: "start a thread", source })?;
+        started?;
         Ok(workers)
     }
+}
+
+/// Starts a thread, and waits until it does its work: the C library ends a process in which a thread that
+/// begins finds no memory.
+fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    memory::ask(MEMORY_TO_BEGIN)?;
+    let here = Arc::new(Barrier::new(2));
+    let there = Arc::clone(&here);
+    let thread = Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+    let handle = thread.spawn(move || {
+        there.wait();
+        work();
+    });
+    let handle = handle.map_err(|source| Error::System { action: "start a thread", source })?;
+    here.wait();
+    Ok(handle)
 }
 
 impl<E: Fn()> ShutDown for RunningThreads<E> {
@@ -71,7 +91,6 @@ impl Drop for WorkerThreads {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;

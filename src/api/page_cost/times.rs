@@ -246,13 +246,18 @@ fn add_notes(
     measured.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
 }
 
+/// How long one count may take: the blocks are few, but planning computes what the owner likes.
+const LONGEST_COUNT: Duration = Duration::from_secs(1);
+
 /// Counts tuples in blocks that stay in shared buffers.
 fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: Option<f64>) {
     if let Err(why) = relation.relation.tuples_can_be_counted() {
         return result.lack(NoTime::Other(why));
     }
     let window = relation.readahead_window();
-    let mut count = |ranges: &[Range<u64>]| tuples::count(&relation.relation, ranges);
+    let mut count = |ranges: &[Range<u64>]| {
+        tuples::count(&relation.relation, ranges, LONGEST_COUNT.min(call.time_left()))
+    };
     let counted = call.with_budget(&relation.interrupts, |budget| {
         tuple::measure(&relation.source, window, hit_ns.unwrap_or(0.0), &mut count, budget)
     });
@@ -268,7 +273,7 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         }
         None if counted.is_refused => result.lack(NoTime::Other(
             "tuples could not be counted: another session holds a lock, an index or statistics call a \
-             function, or planning raised an ERROR",
+             function, or planning took long or raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
             "the time of tuples is lost in noise: hits in shared buffers seemed to take as long",

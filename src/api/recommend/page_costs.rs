@@ -43,6 +43,13 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
     for relation in place.free_relations() {
+        // Another table may give all times.
+        if place.named.is_none()
+            && let Err(lacking) = planner::check_plannable(relation.oid)
+        {
+            (last, why) = (last.or(Some(relation)), not_all_times(lacking));
+            continue;
+        }
         let probed = match place.open(recommend.call, relation)? {
             Ok(Some(probed)) => probed,
             Ok(None) => continue,

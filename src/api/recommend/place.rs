@@ -45,7 +45,7 @@ pub(super) struct TablespaceTarget {
     /// Why there are no relations, if so.
     why_none: String,
     /// The relation that the call names.
-    named: Option<pg_sys::Oid>,
+    pub(super) named: Option<pg_sys::Oid>,
 }
 
 impl TablespaceTarget {

@@ -69,14 +69,14 @@ pub(in crate::pg) unsafe fn text_up_to(string: *const c_char, most: usize) -> St
     decoded(bytes)
 }
 
-/// Copies the first MiB of a C string of the server, or all if it has less: no ERROR, however long it is.
+/// Copies the start of a C string of the server, up to 10,000 bytes: no ERROR, however long it is.
 ///
 /// # Safety
 /// `string` must be a valid C string.
 pub(in crate::pg) unsafe fn start_of(string: *const c_char) -> String {
     // SAFETY: the caller vouches for it.
     let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
-    decoded(&bytes[..bytes.len().min(1 << 20)])
+    decoded(&bytes[..bytes.len().min(10_000)])
 }
 
 /// Copies an argument, as [`text`] does; an ERROR if it can't be converted to UTF-8.

@@ -1,12 +1,15 @@
 //! Work in a subtransaction of its own: what may not write, and what may fail without taking the transaction
 //! with it.
 
+use std::time::Duration;
+
 use io_probe_core::run::memory;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::error::or_raise;
 use crate::pg::backend::progress::KeptProgress;
 use crate::pg::backend::rethrow::{Caught, catch};
+use crate::pg::backend::timer::Timer;
 use crate::pg::compat;
 
 /// Runs `work` in a subtransaction that may not write, and undoes it: what a read-only transaction is
@@ -15,14 +18,30 @@ pub(in crate::pg) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindS
     run(true, work, |_| None)
 }
 
-/// The same for work that others' data, functions or doings can spoil: None after an ERROR of the server's,
-/// except those of the classes in [`NOT_OF_THE_WORK`].
+/// Why work was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotDone {
+    /// It took too long.
+    Slow,
+    /// Others' data, functions or doings have spoilt it.
+    Spoilt,
+}
+
+/// The same for work that others' data, functions or doings can spoil or make longer than `most`: not done after
+/// an ERROR of the server's, except those of the classes in [`NOT_OF_THE_WORK`].
 pub(in crate::pg) fn read_only_if_possible<T>(
+    most: Duration,
     work: impl FnOnce() -> T + std::panic::UnwindSafe,
-) -> Option<T> {
-    let spoilt =
-        |error: &Caught| matches!(error, Caught::OfServer(_)) && !error.is_of_class(&NOT_OF_THE_WORK);
-    run(true, || Some(work()), |error| spoilt(error).then_some(None))
+) -> Result<T, NotDone> {
+    let timed = || {
+        let _timer = Timer::start(most);
+        Ok(work())
+    };
+    run(true, timed, |error| match error {
+        _ if Timer::has_ended(error) => Some(Err(NotDone::Slow)),
+        Caught::OfServer(_) if !error.is_of_class(&NOT_OF_THE_WORK) => Some(Err(NotDone::Spoilt)),
+        _ => None,
+    })
 }
 
 /// Runs `work`, which stays; an ERROR undoes it, and is raised again unless `instead` gives a result for it.

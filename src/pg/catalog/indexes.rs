@@ -5,6 +5,7 @@
 //! whose statistics the caller may see.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use pgrx::pg_sys;
 use serde::Deserialize;
@@ -174,8 +175,8 @@ const SAMPLES: u32 = 12;
 const ENTRIES: usize = 200;
 
 /// The blocks of rows that follow one another in a btree index, from some places on. Reads a page or two of
-/// it for each. None if it is gone, or a lock would have to be waited for.
-pub(crate) fn samples(table: u32, index: u32) -> Option<Vec<Vec<u64>>> {
+/// it for each. None if it is gone, a lock would have to be waited for, or it takes longer than `most`.
+pub(crate) fn samples(table: u32, index: u32, most: Duration) -> Option<Vec<Vec<u64>>> {
     let table = Relation::open_if_free(pg_sys::Oid::from(table))?;
     let work = AssertUnwindSafe(|| {
         settings::with(&settings::PLAIN, || {
@@ -187,5 +188,5 @@ pub(crate) fn samples(table: u32, index: u32) -> Option<Vec<Vec<u64>>> {
             Some(unsafe { btree::samples(index.as_ptr(), SAMPLES, ENTRIES) })
         })
     });
-    read_only_if_possible(work).flatten()
+    read_only_if_possible(most, work).ok().flatten()
 }

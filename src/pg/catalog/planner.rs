@@ -7,6 +7,8 @@
 //! Planning evaluates what is constant in the expressions of indexes and statistics. Where these call
 //! functions that are not the server's, the planner is not asked.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +22,7 @@ use crate::pg::backend::interrupts;
 use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server;
-use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::backend::subtransaction::{NotDone, read_only_if_possible};
 use crate::pg::catalog::corrections::{self, Telling};
 use crate::pg::catalog::explain;
 use crate::pg::compat;
@@ -56,6 +58,9 @@ pub(crate) struct Picked {
 /// How long a table is held at a time, but for the last plan: others can't VACUUM it meanwhile.
 const LONGEST_HOLD: Duration = Duration::from_millis(50);
 
+/// How long planning a query may take: a table with slow expressions takes no time from others.
+pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(500);
+
 /// May workers take part in plans?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParallelPlans {
@@ -72,34 +77,87 @@ pub(crate) struct Premise {
     pub(crate) correlation: Option<(Vec<pg_sys::Oid>, f64)>,
 }
 
-/// The plan of each query under each premise, for as long as `goes_on` says so. None for a query that can't
-/// be planned, or that there was no time for; and for all if each tablespace has page costs of its own.
+/// How long the planner is asked, and about which tables no more.
+pub(crate) struct Patience {
+    until: Instant,
+    slow: RefCell<BTreeSet<u32>>,
+}
+
+impl Patience {
+    /// To ask for this long at most.
+    pub(crate) fn of(most: Duration) -> Self {
+        Self { until: Instant::now() + most, slow: RefCell::default() }
+    }
+
+    /// To ask for so long from now on.
+    pub(crate) fn renew(&mut self, most: Duration) {
+        self.until = Instant::now() + most;
+    }
+
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        interrupts::check();
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Is there none?
+    pub(crate) fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+
+    /// Does planning a query of this table take longer than [`LONGEST_PLANNING`]?
+    pub(crate) fn is_slow(&self, table: pg_sys::Oid) -> bool {
+        self.slow.borrow().contains(&table.to_u32())
+    }
+
+    /// Does `work`, which plans queries of this table; None if it can't be had, or takes too long.
+    fn try_for<T>(&self, table: pg_sys::Oid, work: impl FnOnce() -> Option<T>) -> Option<T> {
+        let most = self.left().min(LONGEST_PLANNING);
+        let done = read_only_if_possible(most, AssertUnwindSafe(work));
+        if matches!(done, Err(NotDone::Slow)) && most == LONGEST_PLANNING {
+            self.slow.borrow_mut().insert(table.to_u32());
+        }
+        done.ok().flatten()
+    }
+}
+
+/// The plan of each query under each premise, as far as patience goes. None for a query that can't be planned,
+/// or that there was no time for; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[TableQuery],
     premises: &[Premise],
     workers: ParallelPlans,
-    goes_on: &mut dyn FnMut() -> bool,
+    patience: &Patience,
 ) -> Option<Vec<Option<Vec<Picked>>>> {
     let plain = plain_tablespace()?;
     let mut picks = Vec::new();
     for query in queries {
-        if !goes_on() {
+        let picked = picked(query, premises, workers, plain, patience);
+        if picked.is_none() && patience.is_over() {
             break;
         }
-        let mut picked = Vec::new();
-        while picked.len() < premises.len() {
-            let part = AssertUnwindSafe(|| part(query, &premises[picked.len()..], workers, plain, goes_on));
-            let Some(part) = read_only_if_possible(part).flatten() else { break };
-            picked.extend(part);
-        }
-        let is_whole = picked.len() == premises.len();
-        if !is_whole && !goes_on() {
-            break;
-        }
-        picks.push(is_whole.then_some(picked));
+        picks.push(picked);
     }
     picks.resize(queries.len(), None);
     Some(picks)
+}
+
+fn picked(
+    query: &TableQuery,
+    premises: &[Premise],
+    workers: ParallelPlans,
+    plain: pg_sys::Oid,
+    patience: &Patience,
+) -> Option<Vec<Picked>> {
+    let mut picked = Vec::new();
+    while picked.len() < premises.len() {
+        if patience.is_slow(query.table) || patience.is_over() {
+            return None;
+        }
+        let part = || part(query, &premises[picked.len()..], workers, plain);
+        picked.extend(patience.try_for(query.table, part)?);
+    }
+    Some(picked)
 }
 
 /// The plans under the first of these premises, and under as many more as [`LONGEST_HOLD`] allows. None if
@@ -109,7 +167,6 @@ fn part(
     premises: &[Premise],
     workers: ParallelPlans,
     plain: pg_sys::Oid,
-    goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<Picked>> {
     let table = Relation::open_to_plan(query.table)?;
     let held = Instant::now();
@@ -119,10 +176,10 @@ fn part(
     table.as_owner(|| {
         let _elsewhere = Elsewhere::begin(plain);
         let may_go_on = |place: &usize| *place == 0 || held.elapsed() < LONGEST_HOLD;
-        let mut pick =
-            |premise: &Premise| goes_on().then(|| pick(&statement, query.table, premise, workers))?;
         let places = (0..premises.len()).take_while(may_go_on);
-        Spi::connect(|_| places.map(|place| pick(&premises[place])).collect())
+        Spi::connect(|_| {
+            places.map(|place| pick(&statement, query.table, &premises[place], workers)).collect()
+        })
     })
 }
 
@@ -149,6 +206,23 @@ fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Parall
         cost: top.total_cost?,
         is_parallel: nodes.iter().any(|node| node.node_type.starts_with("Gather")),
     })
+}
+
+/// Can queries of this table be planned, and soon? Err says why not.
+pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
+    let work = || {
+        let open = Relation::open_to_plan(table)?;
+        let explain = query_of("EXPLAIN (FORMAT JSON) SELECT", open.qualified_name()?, "");
+        open.as_owner(|| Spi::connect(|_| leaf_node(&explain, table)))
+    };
+    match read_only_if_possible(LONGEST_PLANNING, AssertUnwindSafe(work)) {
+        Ok(Some(_)) => Ok(()),
+        Err(NotDone::Slow) => Err("planning a query of it takes over half a second: look at its expressions"),
+        _ => Err(
+            "its queries could not be planned: another session holds a lock, an index or statistics call a \
+             function, or planning raised an ERROR",
+        ),
+    }
 }
 
 /// The type of the deepest node of the plan that this EXPLAIN gives, of a query of this table. For a caller

@@ -5,6 +5,7 @@
 use std::ffi::CStr;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use io_probe_core::measure::page_times::tuple::TuplesCounted;
 use io_probe_core::run::clock::cpu_of_thread_ns;
@@ -19,9 +20,13 @@ use crate::pg::settings;
 use crate::pg::storage::buffers::Usage;
 use crate::pg::storage::relation::Relation;
 
-/// Counts the tuples of these ranges of blocks, one after the other. None if they can't be counted, or not
-/// without reading other blocks.
-pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<TuplesCounted>> {
+/// Counts the tuples of these ranges of blocks, one after the other. None if they can't be counted within
+/// `most`, or not without reading other blocks.
+pub(crate) fn count(
+    relation: &Relation,
+    ranges: &[Range<u64>],
+    most: Duration,
+) -> Option<Vec<TuplesCounted>> {
     let alone = [
         (c"max_parallel_workers_per_gather", "0"),
         (c"jit", "off"),
@@ -55,7 +60,7 @@ pub(crate) fn count(relation: &Relation, ranges: &[Range<u64>]) -> Option<Vec<Tu
             })
         })
     });
-    read_only_if_possible(work).flatten()
+    read_only_if_possible(most, work).ok().flatten()
 }
 
 fn timed(statement: &CStr, table: pg_sys::Oid) -> TuplesCounted {

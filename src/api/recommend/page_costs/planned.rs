@@ -11,10 +11,9 @@ use pgrx::pg_sys;
 
 use crate::call::Call;
 use crate::gucs;
-use crate::pg::backend::interrupts;
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
-use crate::pg::catalog::planner::{self, ParallelPlans, Picked, Premise, TableQuery};
+use crate::pg::catalog::planner::{self, ParallelPlans, Patience, Picked, Premise, TableQuery};
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
@@ -48,11 +47,12 @@ pub(super) struct Probed {
 
 impl Probed {
     /// None if it can't be looked at, or where its rows lie can't be told.
-    fn of(facts: IndexFacts) -> Option<Self> {
+    fn of(facts: IndexFacts, patience: &Patience) -> Option<Self> {
         let table = Table { pages: facts.pages, rows: facts.rows };
         let visits = |index: u32| {
-            interrupts::check();
-            let visits = index_visits(&indexes::samples(facts.table, index)?, &table, &[]);
+            let left = patience.left();
+            let samples = if left.is_zero() { None } else { indexes::samples(facts.table, index, left) };
+            let visits = index_visits(&samples?, &table, &[]);
             visits.filter(|visits| visits.fits)
         };
         let own = visits(facts.index.oid)?;
@@ -176,7 +176,12 @@ impl Answers {
     fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
         let premises = [in_force, chosen].map(premise);
         let queries: Vec<TableQuery> = self.inquiry.queries.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, ParallelPlans::AsSet, &mut time_for_a_series(call))?;
+        let picks = planner::picks(
+            &queries,
+            &premises,
+            ParallelPlans::AsSet,
+            &Patience::of(time_for_a_series(call)),
+        )?;
         let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
         let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
         let count = |holds: &dyn Fn(&Picked) -> bool| {
@@ -192,31 +197,23 @@ fn premise(cell: Cell) -> Premise {
     Premise { costs: (cell.sequential, cell.random), correlation: None }
 }
 
-/// May the planner be asked more? Each series of questions has [`LONGEST`] of its own.
-fn time_for_a_series(call: &Call) -> impl Fn() -> bool {
-    let started = Instant::now();
-    move || {
-        interrupts::check();
-        started.elapsed() < LONGEST && !call.time_left().is_zero()
-    }
+/// The time for a series of questions.
+fn time_for_a_series(call: &Call) -> Duration {
+    LONGEST.min(call.time_left())
 }
 
 impl Inquiry {
     /// What the planner picks for each query in each cell; None where it was not asked, or the model does not
     /// know the plan. Err says why nothing can be said.
-    fn ask_all(
-        &self,
-        cells: &[Cell],
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<Option<Asked>>, String> {
+    fn ask_all(&self, cells: &[Cell], patience: &Patience) -> Result<Vec<Option<Asked>>, String> {
         let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
         let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, ParallelPlans::None, goes_on).ok_or_else(|| {
+        let picks = planner::picks(&queries, &premises, ParallelPlans::None, patience).ok_or_else(|| {
             "every tablespace has page costs of its own, which the planner would take in their place"
                 .to_owned()
         })?;
         if picks.iter().all(Option::is_none) {
-            return Err(if !goes_on() {
+            return Err(if patience.is_over() {
                 NO_TIME.to_owned()
             } else {
                 "none of the queries could be planned: another session holds a lock, indexes or statistics \
@@ -229,14 +226,9 @@ impl Inquiry {
 
     /// What the planner picks for each of these queries under these premises; None where the model does not
     /// know the plan, or there was no time.
-    fn ask(
-        &self,
-        its: &[&IndexQuery],
-        premises: &[Premise],
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Vec<Option<Asked>> {
+    fn ask(&self, its: &[&IndexQuery], premises: &[Premise], patience: &Patience) -> Vec<Option<Asked>> {
         let queries: Vec<TableQuery> = its.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, premises, ParallelPlans::None, goes_on).unwrap_or_default();
+        let picks = planner::picks(&queries, premises, ParallelPlans::None, patience).unwrap_or_default();
         its.iter().zip(picks).map(|(query, picks)| self.asked(query, picks)).collect()
     }
 
@@ -245,7 +237,7 @@ impl Inquiry {
     }
 
     /// What the planner picks at each of some correlations of an index, at these page costs.
-    fn at_correlations(&self, place: usize, cell: Cell, goes_on: &mut dyn FnMut() -> bool) -> IndexPicks {
+    fn at_correlations(&self, place: usize, cell: Cell, patience: &Patience) -> IndexPicks {
         let index = &self.indexes[place];
         let in_force = index.correlation();
         let others: Vec<f64> = CORRELATIONS.into_iter().filter(|other| *other != in_force).collect();
@@ -256,7 +248,7 @@ impl Inquiry {
         let its: Vec<&IndexQuery> = self.queries.iter().filter(of_index).collect();
         let guarded = queries_of(place, &index.facts, &GUARDED);
         let guarded: Vec<&IndexQuery> = guarded.iter().filter(of_index).collect();
-        let mut ask = |its: &[&IndexQuery]| self.ask(its, &premises, goes_on).into_iter().flatten().collect();
+        let ask = |its: &[&IndexQuery]| self.ask(its, &premises, patience).into_iter().flatten().collect();
         IndexPicks {
             guarded: ask(&guarded),
             asked: ask(&its),
@@ -267,24 +259,23 @@ impl Inquiry {
 }
 
 /// The planner, as long as there is time.
-struct InTheLoop<'a, F> {
+struct InTheLoop<'a> {
     inquiry: &'a Inquiry,
     /// What it picks as things are.
     asked: &'a [Option<Asked>],
     cells: &'a [Cell],
-    goes_on: F,
+    patience: Patience,
 }
 
-impl<F: FnMut() -> bool> InTheLoop<'_, F> {
+impl InTheLoop<'_> {
     /// What it picks at each of some correlations of the index at `place`; None if time ends meanwhile.
-    fn of_index(&mut self, place: usize, cell: Cell) -> Option<IndexPicks> {
-        interrupts::check();
-        let picks = self.inquiry.at_correlations(place, cell, &mut self.goes_on);
-        (self.goes_on)().then_some(picks)
+    fn of_index(&self, place: usize, cell: Cell) -> Option<IndexPicks> {
+        let picks = self.inquiry.at_correlations(place, cell, &self.patience);
+        (!self.patience.is_over()).then_some(picks)
     }
 }
 
-impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
+impl Planner for InTheLoop<'_> {
     fn at_correlations(&mut self, cell: Cell) -> Option<Vec<IndexPicks>> {
         (0..self.inquiry.indexes.len()).map(|place| self.of_index(place, cell)).collect()
     }
@@ -303,12 +294,12 @@ impl<F: FnMut() -> bool> Planner for InTheLoop<'_, F> {
                 .filter(|(_, query)| query.place == place)
                 .filter_map(|(asked, query)| Some((asked.as_mut()?, query)))
                 .unzip();
-            let asked = self.inquiry.ask(&its, &premises, &mut self.goes_on);
+            let asked = self.inquiry.ask(&its, &premises, &self.patience);
             for (before, asked) in before.into_iter().zip(asked) {
                 *before = asked.unwrap_or_else(|| before.clone());
             }
         }
-        (self.goes_on)().then(|| known(&corrected))
+        (!self.patience.is_over()).then(|| known(&corrected))
     }
 }
 
@@ -326,30 +317,30 @@ pub(super) fn ask(
     times: &Times,
 ) -> Result<Answers, String> {
     let started = Instant::now();
-    let mut goes_on = time_for_a_series(call);
+    let patience = Patience::of(time_for_a_series(call));
     let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
     if known_indexes.is_empty() {
         let why = "no table there has an index and statistics by which the planner could be asked";
         return Err(why.to_owned());
     }
     let probed: Vec<Probed> =
-        known_indexes.into_iter().take_while(|_| goes_on()).filter_map(Probed::of).collect();
+        known_indexes.into_iter().filter_map(|facts| Probed::of(facts, &patience)).collect();
     if probed.is_empty() {
         let of_none =
             "of none of the indexes there is it known where its rows lie: io_probe_correlation says why";
-        return Err(if goes_on() { of_none } else { NO_TIME }.to_owned());
+        return Err(if patience.is_over() { NO_TIME } else { of_none }.to_owned());
     }
     let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
-    let asked = inquiry.ask_all(cells, &mut goes_on)?;
+    let asked = inquiry.ask_all(cells, &patience)?;
     let regrets = Regrets::of(&known(&asked), cells, concurrencies, times).ok_or_else(|| {
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
-    let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, goes_on: time_for_a_series(call) };
+    let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience };
     let joint = match joint(&mut planner, &regrets, in_force, times) {
         Some(joint) => joint,
         None => {
             let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
-            planner.goes_on = time_for_a_series(call);
+            planner.patience.renew(time_for_a_series(call));
             let Settings { cell, concurrency } = chosen.settings;
             let choose = |place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times);
             let correlations = (0..inquiry.indexes.len()).map(choose).collect();
