@@ -183,7 +183,7 @@ impl Drop for Elsewhere {
 fn plain_tablespace() -> Option<pg_sys::Oid> {
     let query = "SELECT oid::int8 FROM pg_tablespace \
          WHERE spcoptions IS NULL OR NOT EXISTS (SELECT FROM unnest(spcoptions) AS option \
-             WHERE option ~ '^(seq|random)_page_cost=') ORDER BY oid";
+             WHERE left(option, 20) ~ '^(seq|random)_page_cost=') ORDER BY oid LIMIT 1";
     names::rows(query, &[]).into_iter().next()
 }
 
