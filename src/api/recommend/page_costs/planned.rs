@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::gucs;
 use crate::pg::backend::interrupts;
 use crate::pg::catalog::corrections::{self, Kept};
-use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
+use crate::pg::catalog::indexes::{self, IndexFacts, IndexName, KnownIndexes};
 use crate::pg::catalog::planner::{self, ParallelPlans, Picked, Premise, TableQuery};
 
 /// Shares of a table's rows that queries ask for.
@@ -27,7 +27,7 @@ const GUARDED: [f64; 2] = [0.35, 0.45];
 const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", "double precision"];
 
 /// Most indexes of a tablespace, and of a table, whose columns are asked for.
-const MOST_INDEXES: u32 = 12;
+const MOST_INDEXES: usize = 12;
 const MOST_OF_TABLE: u32 = 4;
 
 /// Why nothing can be said where time ended.
@@ -146,6 +146,8 @@ pub(super) struct Answers {
     pub(super) elapsed: Duration,
     /// What other page costs do to JIT and to parallel plans, if that is known.
     pub(super) thresholds: Option<Thresholds>,
+    /// Which columns were left out, and why; to be added to what is said.
+    pub(super) left_out: String,
 }
 
 /// Queries whose plans cross a threshold, at the page costs in force and at others.
@@ -316,10 +318,38 @@ fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
     asked.iter().flatten().cloned().collect()
 }
 
-/// Asks about the tables. Err says why nothing can be said.
+/// Asks about tables that have as many pages. Err says why nothing can be said.
 pub(super) fn ask(
     call: &Call,
-    tables: &[pg_sys::Oid],
+    tables: &[(pg_sys::Oid, u64)],
+    cells: &[Cell],
+    concurrencies: &[u32],
+    in_force: &Settings,
+    times: &Times,
+) -> Result<Answers, String> {
+    let KnownIndexes { indexes, left_out } = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
+    let left_out = told(&left_out);
+    match ask_about(call, indexes, cells, concurrencies, in_force, times) {
+        Ok(answers) => Ok(Answers { left_out, ..answers }),
+        Err(why) => Err(why + &left_out),
+    }
+}
+
+/// What was left out, to be added to what is said.
+fn told(left_out: &[String]) -> String {
+    const MOST: usize = 8;
+    if left_out.is_empty() {
+        return String::new();
+    }
+    let named = left_out[..left_out.len().min(MOST)].join(", ");
+    let others = left_out.len().saturating_sub(MOST);
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    format!("; left out: {named}{others}")
+}
+
+fn ask_about(
+    call: &Call,
+    known_indexes: Vec<IndexFacts>,
     cells: &[Cell],
     concurrencies: &[u32],
     in_force: &Settings,
@@ -327,7 +357,6 @@ pub(super) fn ask(
 ) -> Result<Answers, String> {
     let started = Instant::now();
     let mut goes_on = time_for_a_series(call);
-    let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
     if known_indexes.is_empty() {
         let why = "no table there has an index and statistics by which the planner could be asked";
         return Err(why.to_owned());
@@ -365,6 +394,7 @@ pub(super) fn ask(
         inquiry,
         elapsed: started.elapsed(),
         thresholds: None,
+        left_out: String::new(),
     })
 }
 
