@@ -212,6 +212,17 @@ INSERT INTO io_probe_corrections VALUES ('public', 'small', 'small_pkey', 'NaN',
   ('public', 'small', 'parted_1_pkey', 0, 1, 0, 0), ('public', 'small', 'small_hash', -7, 1, 0, 0);
 SELECT index, kept, doubt FROM io_probe_correlation('small') ORDER BY index::text;
 DELETE FROM io_probe_corrections;
+-- what the catalogs say may be none
+BEGIN;
+UPDATE pg_statistic SET stanumbers2 = '{NaN}', stanullfrac = '-Infinity' WHERE starelid = 'parted_1'::regclass;
+SELECT index, correlation, range_blks IS NOT NULL AS known, doubt FROM io_probe_correlation('parted_1');
+SELECT io_probe_correct('parted_1_pkey', 0);
+SELECT analyzed FROM io_probe_corrections;
+UPDATE pg_class SET reltuples = 'NaN' WHERE oid = 'parted_1'::regclass;
+SELECT index, correlation, range_blks, doubt, notes FROM io_probe_correlation_full('parted_1');
+UPDATE pg_class SET reltuples = 1e9, relpages = 1 WHERE oid = 'parted_1'::regclass;
+SELECT index, correlation, range_blks, doubt FROM io_probe_correlation('parted_1');
+ROLLBACK;
 
 DROP TABLE small, bare, parted, own, before, prepared, toasted CASCADE;
 DROP FUNCTION cost;

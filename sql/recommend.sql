@@ -18,6 +18,7 @@ CHECKPOINT;
 SELECT spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace
   WHERE datname = current_database() \gset
 LOAD 'pg_io_probe';
+LOAD 'plpgsql';
 SET pg_io_probe.scratch_reserve = 0;
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
@@ -51,6 +52,11 @@ SELECT setting, recommended, why ~ CASE setting WHEN 'read_ahead_kb' THEN 'cold 
 -- the largest table that may be read, by what its files say
 SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace';
 SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
+-- a number with any number of zeros
+BEGIN;
+DO $$ BEGIN EXECUTE format('ALTER TABLESPACE regress_io_probe_advice SET (seq_page_cost = 1.5%s)', repeat('0', 70000000)); END $$;
+SELECT current::float8 FROM io_probe_recommend_full('few', settings => '{seq_page_cost}');
+ROLLBACK;
 -- settings as picked, each once, in their order
 SELECT setting, recommended FROM io_probe_recommend_full('advised', settings => '{wal_sync_method,seq_page_cost,wal_sync_method}');
 -- NULLs stand for the defaults

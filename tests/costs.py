@@ -38,6 +38,29 @@ TRAP = """CREATE ROLE trapper; CREATE SCHEMA trap AUTHORIZATION trapper; ALTER T
     CREATE TYPE trap.spread AS RANGE (SUBTYPE = int, SUBTYPE_DIFF = trap.apart); CREATE TYPE trap.pair AS (spread trap.spread);
     ALTER TABLE probed ADD spread trap.spread, ADD pair trap.pair; RESET ROLE"""
 UNTRAP = "ALTER TABLE probed OWNER TO CURRENT_USER; DROP SCHEMA trap CASCADE; DROP OWNED BY trapper; DROP ROLE trapper"
+# What an owner can have the catalogs say of a table and its column id, and why that is left out.
+UNLIKE_ANALYZE = "its statistics are too large, or none that ANALYZE makes"
+UNCOUNTED = "how many rows the table has is not known: ANALYZE it"
+OF_ID = "starelid = '{0}'::regclass AND staattnum = 1"
+INDEX = "CREATE INDEX ON {0} (id) WHERE false"
+CLAIMS = {
+    # Honest: 10,001 bounds of a few bytes each, and of 60 kB as text.
+    "exponents": ("""ALTER TABLE {0} ALTER id TYPE numeric USING ('1e' || 10 * id)::numeric, ALTER id SET STATISTICS 10000;
+                     ANALYZE {0} (id)""", UNLIKE_ANALYZE),
+    "nulls": (f"UPDATE pg_statistic SET stanullfrac = 'NaN' WHERE {OF_ID}", UNLIKE_ANALYZE),
+    "correlation": (f"UPDATE pg_statistic SET stanumbers2 = '{{{{7}}}}' WHERE {OF_ID}", UNLIKE_ANALYZE),
+    "type": (f"""UPDATE pg_statistic SET stavalues1 = filler.stavalues1 FROM pg_statistic AS filler
+                 WHERE {OF_ID.replace("sta", "pg_statistic.sta")} AND filler.starelid = '{{0}}'::regclass AND filler.staattnum = 3""",
+             UNLIKE_ANALYZE),
+    "rows": ("UPDATE pg_class SET reltuples = 'Infinity' WHERE oid = '{0}'::regclass", UNCOUNTED),
+    "pages": ("UPDATE pg_class SET relpages = 0 WHERE oid = '{0}'::regclass", UNCOUNTED),
+    "indexes": (f"DO $$ BEGIN FOR n IN 1..200 LOOP {INDEX}; END LOOP; END $$", "its table has over 200 indexes"),
+}  # fmt: skip
+if VERSION >= 18:
+    CLAIMS["restored"] = ("""SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', '{0}', 'relpages', 1000000, 'reltuples', 12000::real),
+        pg_restore_attribute_stats('schemaname', 'public', 'relname', '{0}', 'attname', 'id', 'inherited', false, 'null_frac', 0::real,
+        'avg_width', 8, 'n_distinct', -1::real, 'histogram_bounds', array_agg(g || repeat('0', 8000) ORDER BY g)::text)
+        FROM generate_series(10000, 19000) AS g""", UNLIKE_ANALYZE)  # fmt: skip
 STATE = """SELECT array_agg(name || '=' || setting || source ORDER BY name) FROM pg_settings
     WHERE name ~ '^(enable_|.*_page_cost$|.*_io_concurrency$|search_path|jit|max_parallel|debug_io)'"""
 setUpModule = needs_root
@@ -459,6 +482,45 @@ class Manners(unittest.TestCase):
         (row,) = [row for row in self.control.rows(counts) if row["tier"] == "cpu"]
         # (What they take is not told where a busy machine makes hits seem to take all of the time.)
         self.assertNotIn("could not be counted", " ".join(row["notes"]))
+
+    def test_claims_of_the_catalogs(self):
+        """What the catalogs say of a table costs no other table its advice, and the row says what was left out."""
+        for name, (claim, _) in CLAIMS.items():
+            probed_table(self.control, rows=12000, name=name)
+            self.addCleanup(self.control.run, f"DROP TABLE {name}")
+            self.control.run(f"DROP INDEX {name}_shuffled")
+            if name == "restored":
+                self.control.run("ALTER TABLE restored ALTER id TYPE numeric")
+            self.control.run(claim.format(name))
+        self.options("effective_io_concurrency = 0")
+        with Session() as session:
+            for self.soon in SOON:
+                (row,) = [row for row in session.rows(self.query()) if row["relid"]]
+                say(row["why"])
+                if "tables" in row["evidence"]:
+                    break
+        self.assertEqual(row["evidence"]["tables"], 1, row)
+        for name, (_, why) in CLAIMS.items():
+            self.assertIn(f"public.{name}.id ({why})", row["why"])
+
+    def test_a_table_with_more_indexes_than_there_are_locks(self):
+        """Planning would lock them all. (So would CREATE INDEX, if it had workers.)"""
+        server = Server("fewlocks")
+        self.addCleanup(server.remove)
+        server.configure({"max_locks_per_transaction": 10, "max_connections": 10, "max_wal_senders": 0,
+                          "max_parallel_maintenance_workers": 0})  # fmt: skip
+        server.start()
+        with server.session() as session:
+            session.run("CREATE EXTENSION pg_io_probe")
+            probed_table(session, rows=3000)
+            for _ in range(1500):
+                session.run(INDEX.format("probed"))
+            with self.assertRaises(Failure) as raised:
+                session.run(f"EXPLAIN {QUERY}")
+            self.assertEqual(raised.exception.sqlstate, "53200", raised.exception)
+            rows = session.rows(rows_of("page_cost", "probed", duration="50 ms", cold=True, densities=[1], concurrencies=[0]))
+            (row,) = [row for row in rows if row["tier"] == "cpu"]
+            self.assertIn("there are over 200 indexes", " ".join(row["notes"]))
 
     def test_an_end_between_two_plans(self):
         """A call ends between two plans. Each of them takes a while in which no interrupt is looked for."""

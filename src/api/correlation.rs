@@ -118,12 +118,12 @@ fn figures(
     if pages < indexes::LEAST_PAGES {
         return short("the table has fewer than 256 blocks, which are near to one another anyhow");
     }
-    if index.rows <= 0.0 || index.table_rows <= 0.0 || index.table_pages <= 0.0 {
+    let Some((rows_of_page, table_rows_of_page)) = index.rows_of_page.zip(index.table_rows_of_page) else {
         return short("how many rows there are is not known: ANALYZE the table");
-    }
+    };
     // As the planner does: ANALYZE's rows per page, times the present pages.
-    let not_null = index.rows * (1.0 - index.null_share.unwrap_or(0.0));
-    let table = Table { pages, rows: not_null * pages / index.table_pages };
+    let not_null = rows_of_page * (1.0 - index.null_share.unwrap_or(0.0));
+    let table = Table { pages, rows: not_null * pages };
     let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
     let Some(visits) = index_visits(samples, &table, &rows) else {
         return short("the index has too few entries");
@@ -134,7 +134,7 @@ fn figures(
     }
     let IndexVisits { scattered, stretch, ranges, .. } = visits;
     let blocks = |count: f64| count.round() as u64;
-    let ordered = |rows: f64| blocks((rows * index.table_pages / index.table_rows).max(1.0));
+    let ordered = |rows: f64| blocks((rows / table_rows_of_page).max(1.0));
     let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
     let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
         let figures = json!({

@@ -6,4 +6,5 @@ pub(crate) mod facts;
 pub(crate) mod indexes;
 pub(crate) mod planner;
 pub(crate) mod query;
+mod statistics;
 pub(crate) mod tuples;

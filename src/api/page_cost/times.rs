@@ -273,7 +273,7 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         }
         None if counted.is_refused => result.lack(NoTime::Other(
             "tuples could not be counted: another session holds a lock, an index or statistics call a \
-             function, or planning took long or raised an ERROR",
+             function, there are over 200 indexes, or planning took long or raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
             "the time of tuples is lost in noise: hits in shared buffers seemed to take as long",

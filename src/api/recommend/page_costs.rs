@@ -11,6 +11,7 @@ use io_probe_core::advise::page_costs::choose::{Cell, Settings, grid};
 use io_probe_core::advise::page_costs::curve::GapCurve;
 use io_probe_core::advise::page_costs::model::Times;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
+use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
@@ -221,7 +222,8 @@ fn ask_planner(
     let curve = GapCurve::of(&measured.times)
         .filter(|_| times.covers(in_force.concurrency))
         .ok_or_else(|| measured.why_one_concurrency())?;
-    let tables: Vec<_> = place.relations.iter().map(|relation| relation.oid).collect();
+    let pages = |relation: &Candidate| relation.bytes / u64::from(pg_sys::BLCKSZ);
+    let tables: Vec<_> = place.relations.iter().map(|relation| (relation.oid, pages(relation))).collect();
     let anchor = match recommend.request.unit {
         Unit::SeqPage => None,
         Unit::Cpu => planner::cpu_tuple_cost().and_then(|cost| times.seq_page_cost(cost)),

@@ -1,5 +1,8 @@
 //! The tablespaces that there is advice for, and the relations to measure there.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
@@ -8,8 +11,7 @@ use crate::call::named::NamedEnum;
 use crate::call::probe::Probe;
 use crate::call::{Call, Failure, ProbedRelation};
 use crate::error::Result;
-use crate::pg::backend::interrupts;
-use crate::pg::catalog::facts::{self, SettingValue, UserTable};
+use crate::pg::catalog::facts::{self, SettingValue};
 use crate::pg::storage::relation::{Fork, Held, Relation};
 use crate::pg::storage::tablespace::Tablespace;
 
@@ -68,22 +70,21 @@ impl TablespaceTarget {
 
     /// Each tablespace that holds user tables, by name; if there are none, that of the database.
     pub(super) fn of_user_tables() -> Vec<Self> {
-        let mut tables = facts::user_tables();
-        tables.sort_by(|a, b| a.spcname.cmp(&b.spcname));
+        let mut found: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
+        facts::user_tables(|table| {
+            let bytes = if table.may_probe { table.bytes() } else { 0 };
+            let largest = found.entry(table.spcname).or_default();
+            if bytes >= LEAST_BYTES {
+                largest.push(Candidate { oid: table.oid, bytes });
+                largest.sort_by_key(|candidate| (Reverse(candidate.bytes), candidate.oid.to_u32()));
+                largest.truncate(MOST_RELATIONS);
+            }
+        });
+        if found.is_empty() {
+            found.insert(Tablespace::own().name().unwrap_or_default(), Vec::new());
+        }
         let (objects, roots) = (facts::objects(), Roots::default());
-        let of_tables = |spcname: String, tables: &[UserTable]| {
-            let candidate = |table: &UserTable| {
-                interrupts::check();
-                Candidate { oid: table.oid, bytes: table.bytes() }
-            };
-            let mut relations: Vec<Candidate> = tables
-                .iter()
-                .filter(|table| table.may_probe)
-                .map(candidate)
-                .filter(|candidate| candidate.bytes >= LEAST_BYTES)
-                .collect();
-            relations.sort_by_key(|candidate| (std::cmp::Reverse(candidate.bytes), candidate.oid.to_u32()));
-            relations.truncate(MOST_RELATIONS);
+        let of_tablespace = |(spcname, relations)| {
             let object = objects.iter().find(|object| object.tablespace.as_ref() == Some(&spcname));
             Self {
                 options: facts::tablespace_options(&spcname),
@@ -95,11 +96,7 @@ impl TablespaceTarget {
                 spcname,
             }
         };
-        if tables.is_empty() {
-            return vec![of_tables(Tablespace::own().name().unwrap_or_default(), &[])];
-        }
-        let of_tablespace = |tables: &[UserTable]| of_tables(tables[0].spcname.clone(), tables);
-        tables.chunk_by(|a, b| a.spcname == b.spcname).map(of_tablespace).collect()
+        found.into_iter().map(of_tablespace).collect()
     }
 
     /// The row of a setting that it may have of its own.

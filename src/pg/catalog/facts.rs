@@ -54,7 +54,8 @@ pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {
     }
     let query = format!(
         "SELECT setting FROM pg_file_settings \
-         WHERE name = '{name}' AND right(sourcefile, 21) = '/postgresql.auto.conf' ORDER BY seqno DESC"
+         WHERE name = '{name}' AND right(sourcefile, 21) = '/postgresql.auto.conf' \
+         ORDER BY seqno DESC LIMIT 1"
     );
     names::rows(&query, &[]).into_iter().next()
 }
@@ -72,8 +73,8 @@ pub(crate) struct UserTable {
     pub(crate) oid: pg_sys::Oid,
     /// The tablespace of its files.
     pub(crate) spcname: String,
-    /// The first segment of its main fork.
-    path: PathBuf,
+    /// The first segment of its main fork, from the data directory; None if it is gone.
+    path: Option<PathBuf>,
     /// May the caller read or maintain it?
     pub(crate) may_probe: bool,
 }
@@ -81,7 +82,7 @@ pub(crate) struct UserTable {
 impl UserTable {
     /// Bytes of the main fork by what its files say: no lock is taken, so that nothing is waited for.
     pub(crate) fn bytes(&self) -> u64 {
-        bytes_of_files(&self.path)
+        self.path.as_ref().map_or(0, |path| bytes_of_files(&data_directory().join(path)))
     }
 }
 
@@ -99,41 +100,58 @@ pub(in crate::pg) fn bytes_of_files(path: &Path) -> u64 {
 
 /// The largest table that the caller may read.
 pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
-    let bytes = |table: &UserTable| {
-        interrupts::check();
-        table.bytes()
-    };
-    let tables = user_tables().into_iter().filter(|table| table.may_probe);
-    tables.max_by_key(bytes).map(|table| table.oid)
+    let mut largest = None;
+    user_tables(|table| {
+        let bytes = if table.may_probe { table.bytes() } else { return };
+        if largest.is_none_or(|(most, _)| bytes >= most) {
+            largest = Some((bytes, table.oid));
+        }
+    });
+    largest.map(|(_, oid)| oid)
 }
 
-/// The user's tables of this database.
-pub(crate) fn user_tables() -> Vec<UserTable> {
-    // Of a table that is gone by now, the path and the right are NULL.
-    let query = format!(
-        "WITH found AS MATERIALIZED ( \
-             SELECT c.oid::int8 AS oid, t.spcname, pg_relation_filepath(c.oid) AS path, \
-                    has_table_privilege(c.oid, '{}') AS may_probe \
-             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-             JOIN pg_tablespace AS t ON t.oid = \
-                 CASE WHEN c.reltablespace = 0 THEN {}::oid ELSE c.reltablespace END \
-             WHERE c.relkind IN ('r', 'm') AND c.relpersistence = 'p' \
-             AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') \
-             AND c.oid <> ALL (SELECT own.oid FROM {}) \
-         ) \
-         SELECT row_to_json(found) FROM found WHERE path IS NOT NULL AND may_probe IS NOT NULL",
-        compat::PROBE_PRIVILEGES,
-        Tablespace::own().oid().to_u32(),
-        from_own("pg_class", "own")
-    );
-    let data = data_directory();
-    let table = |found: UserTable| UserTable { path: data.join(&found.path), ..found };
-    names::rows(&query, &[]).into_iter().map(table).collect()
+/// Hands over the user's tables of this database.
+pub(crate) fn user_tables(mut take: impl FnMut(UserTable)) {
+    /// There may be any number of them.
+    const AT_A_TIME: usize = 1000;
+    let mut last = pg_sys::InvalidOid;
+    loop {
+        // Of a table that is gone by now, the path is NULL, and so is the right.
+        let query = format!(
+            "WITH found AS MATERIALIZED ( \
+                 SELECT c.oid, c.reltablespace FROM pg_class AS c \
+                 WHERE c.oid > {}::oid AND c.relkind IN ('r', 'm') AND c.relpersistence = 'p' \
+                 AND c.relnamespace NOT IN (SELECT n.oid FROM pg_namespace AS n \
+                     WHERE n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast')) \
+                 AND c.oid NOT IN (SELECT own.oid FROM {}) \
+                 ORDER BY c.oid LIMIT {AT_A_TIME} \
+             ) \
+             SELECT json_build_object('oid', found.oid::int8, 'spcname', t.spcname, \
+                 'path', pg_relation_filepath(found.oid), \
+                 'may_probe', coalesce(has_table_privilege(found.oid, '{}'), false)) \
+             FROM found JOIN pg_tablespace AS t ON t.oid = \
+                 CASE WHEN reltablespace = 0 THEN {}::oid ELSE reltablespace END \
+             ORDER BY found.oid",
+            last.to_u32(),
+            from_own("pg_class", "own"),
+            compat::PROBE_PRIVILEGES,
+            Tablespace::own().oid().to_u32(),
+        );
+        let found: Vec<UserTable> = names::rows(&query, &[]);
+        let Some(end) = found.last() else { break };
+        last = end.oid;
+        for table in found {
+            interrupts::check();
+            take(table);
+        }
+    }
 }
 
 /// The settings of a tablespace's own, each as `setting=value`.
 pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
-    let query = "SELECT json_build_array(spcname, option) FROM pg_tablespace, unnest(spcoptions) AS option";
+    // They are numbers, which may be written with any number of zeros.
+    let query = "SELECT json_build_array(spcname, left(option, 100)) \
+         FROM pg_tablespace, unnest(spcoptions) AS option";
     let options = names::rows::<(String, String)>(query, &[]).into_iter();
     options.filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
 }

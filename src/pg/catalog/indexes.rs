@@ -5,18 +5,21 @@
 //! whose statistics the caller may see.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pgrx::pg_sys;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::pg::backend::names;
+use crate::pg::backend::server::data_directory;
 use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::catalog::facts::bytes_of_files;
+use crate::pg::catalog::statistics::{self, MOST_BYTES};
 use crate::pg::settings;
 use crate::pg::storage::btree;
-use crate::pg::storage::relation::Relation;
+use crate::pg::storage::relation::{MOST_INDEXES, Relation};
 
 /// An index whose table can be asked for ranges of its first column.
 #[derive(Debug, Clone, Deserialize)]
@@ -33,11 +36,14 @@ pub(crate) struct IndexFacts {
     pub(crate) column_type: String,
     /// `N` for numbers, `D` for dates and times, see pg_type.typcategory.
     pub(crate) category: String,
-    /// Pages and rows of the table, pages of the index.
+    /// Pages of the table and of the index, by their files; rows of the table, if a page has as many as when
+    /// they were counted.
     pub(crate) pages: f64,
     pub(crate) rows: f64,
+    #[serde(skip)]
     pub(crate) index_pages: f64,
     /// Values that cut the column into parts of equally many rows, as text.
+    #[serde(skip)]
     pub(crate) bounds: Vec<String>,
     /// Share of the rows that `bounds` cover: the others are null or among the most common values.
     pub(crate) covered: f64,
@@ -56,21 +62,49 @@ pub(crate) struct IndexName {
     pub(crate) qualified: String,
 }
 
-/// Indexes of these tables that a range query can use, of each column the smallest, of the largest tables
-/// first: at most `of_table` of a table, and `of_all` in all.
-pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> Vec<IndexFacts> {
-    let tables: Vec<String> = tables.iter().map(|oid| oid.to_u32().to_string()).collect();
+/// What is found of some tables.
+pub(crate) struct KnownIndexes {
+    pub(crate) indexes: Vec<IndexFacts>,
+    /// Columns whose indexes can't be asked for, and why.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Why a column is left out.
+const UNLIKE_ANALYZE: &str = "its statistics are too large, or none that ANALYZE makes";
+const ROWS_UNKNOWN: &str = "how many rows the table has is not known: ANALYZE it";
+
+/// Indexes of these tables, which have as many pages, that a range query can use, of each column the one of
+/// the fewest columns: at most `of_table` of a table, and `of_all` in all, those of the first tables first.
+pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)], of_table: u32, of_all: usize) -> KnownIndexes {
+    /// An index of a column that can be asked for, if there is no reason why not.
+    #[derive(Deserialize)]
+    struct Found {
+        facts: IndexFacts,
+        path: Option<PathBuf>,
+        attnum: i16,
+        atttypid: pg_sys::Oid,
+        /// The column with its table.
+        qualified: String,
+        why_not: Option<String>,
+    }
+    let (oids, pages): (Vec<String>, Vec<String>) =
+        tables.iter().map(|(oid, pages)| (oid.to_u32().to_string(), pages.to_string())).unzip();
     let query = format!(
         "WITH found AS (
-             SELECT DISTINCT ON (c.relpages, c.oid, a.attnum) c.oid AS relid, c.relpages, c.reltuples,
-                    i.indexrelid, x.relname, x.relpages AS index_pages, a.attname, a.attnum, a.atttypid,
-                    a.atttypmod, t.typcategory,
-                    s.histogram_bounds, s.null_frac, s.most_common_freqs, s.correlation,
+             SELECT DISTINCT ON (place, a.attnum) place, pages, c.oid AS relid,
+                    {rows_of_page} AS rows_of_page,
+                    i.indexrelid, x.relname, a.attname, a.attnum, a.atttypid, a.atttypmod, t.typcategory,
+                    s.null_frac, s.most_common_freqs, s.correlation,
+                    s.null_frac BETWEEN 0 AND 1 AND coalesce(s.correlation BETWEEN -1 AND 1, true)
+                        AND pg_column_size(s.histogram_bounds) <= {MOST_BYTES}
+                        AND coalesce(pg_column_size(s.most_common_freqs) <= {MOST_BYTES}, true) AS is_likely,
                     n.nspname, c.relname AS table_name, i.indnkeyatts, i.indclass[0] AS of_class,
                     i.indcollation[0] AS of_collation
-             FROM pg_index AS i
-             JOIN pg_class AS c ON c.oid = i.indrelid
+             FROM unnest('{{{oids}}}'::oid[], '{{{pages}}}'::int8[])
+                  WITH ORDINALITY AS given(oid, pages, place)
+             JOIN pg_class AS c ON c.oid = given.oid
              JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             JOIN pg_index AS i ON i.indrelid = c.oid
              JOIN pg_class AS x ON x.oid = i.indexrelid
              JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
@@ -79,52 +113,92 @@ pub(crate) fn of_tables(tables: &[pg_sys::Oid], of_table: u32, of_all: u32) -> V
              JOIN pg_stats AS s
                   ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
                   AND NOT s.inherited
-             WHERE c.oid = ANY ('{{{}}}'::oid[]) AND c.relpages >= {LEAST_PAGES} AND c.reltuples > 0
-                   AND i.indisvalid AND NOT i.indcheckxmin AND i.indpred IS NULL
+             WHERE i.indisvalid AND NOT i.indcheckxmin AND i.indpred IS NULL
                    AND i.indcollation[0] = a.attcollation
                    AND s.histogram_bounds IS NOT NULL AND s.avg_width <= {LONGEST_VALUE}
-             ORDER BY c.relpages DESC, c.oid, a.attnum, x.relpages, i.indexrelid
+             ORDER BY place, a.attnum, i.indnatts, i.indexrelid
          ), numbered AS (
-             SELECT *, row_number() OVER (PARTITION BY relid ORDER BY attnum) AS number FROM found
+             SELECT *, row_number() OVER (PARTITION BY place ORDER BY attnum) AS number FROM found
          )
-         SELECT json_build_object(
-             'table', relid::int8,
-             'index', json_build_object('oid', indexrelid::int8, 'name', relname,
-                                         'qualified', format('%I.%I', nspname, relname)),
-             'others', ARRAY(SELECT json_build_object('oid', y.oid::int8, 'name', y.relname,
-                     'qualified', format('%I.%I', nspname, y.relname))
-                 FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
-                 JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
-                 WHERE j.indrelid = relid AND j.indexrelid <> found.indexrelid AND j.indkey[0] = attnum
-                   AND j.indisvalid AND j.indpred IS NULL AND j.indclass[0] = of_class
-                   AND j.indcollation[0] = of_collation
-                 ORDER BY y.relname),
-             'key_columns', indnkeyatts, 'correlation', correlation,
-             'names', ARRAY[nspname, table_name, attname],
-             'column', quote_ident(attname),
-             'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
-             'pages', relpages, 'rows', reltuples, 'index_pages', index_pages,
-             'bounds', histogram_bounds::text::text[],
-             'covered', 1 - null_frac -
-                        coalesce((SELECT sum(f) FROM unnest(most_common_freqs) AS f), 0))
-         FROM numbered AS found WHERE number <= {of_table} ORDER BY relpages DESC, relid, attnum
-         LIMIT {of_all}",
-        tables.join(",")
+         SELECT json_build_object('facts', json_build_object(
+                 'table', relid::int8,
+                 'index', json_build_object('oid', indexrelid::int8, 'name', relname,
+                                             'qualified', format('%I.%I', nspname, relname)),
+                 'others', ARRAY(SELECT json_build_object('oid', y.oid::int8, 'name', y.relname,
+                         'qualified', format('%I.%I', nspname, y.relname))
+                     FROM pg_index AS j JOIN pg_class AS y ON y.oid = j.indexrelid
+                     JOIN pg_am AS m ON m.oid = y.relam AND m.amname = 'btree'
+                     WHERE j.indrelid = relid AND j.indexrelid <> found.indexrelid AND j.indkey[0] = attnum
+                       AND j.indisvalid AND j.indpred IS NULL AND j.indclass[0] = of_class
+                       AND j.indcollation[0] = of_collation
+                     ORDER BY y.relname LIMIT {MOST_OTHERS}),
+                 'key_columns', indnkeyatts, 'correlation', CASE WHEN is_likely THEN correlation END,
+                 'names', ARRAY[nspname, table_name, attname],
+                 'column', quote_ident(attname),
+                 'column_type', format_type(atttypid, atttypmod), 'category', typcategory,
+                 'pages', pages, 'rows', coalesce(rows_of_page * pages, 0),
+                 'covered', CASE WHEN is_likely THEN 1 - null_frac - coalesce(
+                     (SELECT sum(f) FROM unnest(most_common_freqs) AS f WHERE f BETWEEN 0 AND 1), 0)
+                     ELSE 0 END),
+             'path', pg_relation_filepath(indexrelid), 'attnum', attnum, 'atttypid', atttypid::int8,
+             'qualified', format('%I.%I.%I', nspname, table_name, attname),
+             'why_not', CASE WHEN NOT is_likely THEN '{UNLIKE_ANALYZE}'
+                 WHEN rows_of_page IS NULL THEN '{ROWS_UNKNOWN}'
+                 WHEN {MOST_INDEXES} < (SELECT count(*) FROM pg_index AS j WHERE j.indrelid = relid)
+                 THEN 'its table has over {MOST_INDEXES} indexes' END)
+         FROM numbered AS found WHERE number <= {of_table} ORDER BY place, attnum",
+        rows_of_page = rows_of_page("c.reltuples"),
+        oids = oids.join(","),
+        pages = pages.join(","),
     );
-    rows(&query).into_iter().filter(|facts: &IndexFacts| facts.bounds.len() > 2).collect()
+    let (mut indexes, mut left_out) = (Vec::new(), Vec::new());
+    for Found { facts, path, attnum, atttypid, qualified, why_not } in rows::<Found>(&query) {
+        if indexes.len() == of_all {
+            break;
+        }
+        let bounds = match why_not {
+            Some(why) => Err(why),
+            None => {
+                settings::with(&settings::PLAIN, || statistics::bounds(facts.table.into(), attnum, atttypid))
+                    .ok_or_else(|| UNLIKE_ANALYZE.to_owned())
+            }
+        };
+        match bounds {
+            Ok(bounds) if bounds.len() > 2 => {
+                let bytes = path.map_or(0, |path| bytes_of_files(&data_directory().join(path)));
+                let index_pages = (bytes / u64::from(pg_sys::BLCKSZ)) as f64;
+                indexes.push(IndexFacts { bounds, index_pages, ..facts });
+            }
+            Ok(_) => {}
+            Err(why) => left_out.push(format!("{qualified} ({why})")),
+        }
+    }
+    KnownIndexes { indexes, left_out }
 }
 
-/// The rows of a query of statistics. One in which a number is none, as in restored statistics, is left out.
+/// How many rows a page has, by those of all pages when they were counted last; NULL where that can't be.
+fn rows_of_page(rows: &str) -> String {
+    // A row takes a byte at least.
+    let most = pg_sys::BLCKSZ;
+    format!(
+        "CASE WHEN c.relpages > 0 AND {rows} > 0 AND {rows} <= {most}::float8 * c.relpages \
+         THEN {rows}::float8 / c.relpages END"
+    )
+}
+
+/// The rows of a query of statistics.
 fn rows<T: DeserializeOwned>(query: &str) -> Vec<T> {
-    let rows = settings::with(&settings::PLAIN, || names::rows::<Value>(query, &[]));
-    rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect()
+    settings::with(&settings::PLAIN, || names::rows(query, &[]))
 }
 
 /// Fewest pages of a table: smaller ones are read whole, whatever the costs.
 pub(crate) const LEAST_PAGES: f64 = 256.0;
 
-/// Longest values, in bytes, of columns that are not left out: statistics may hold ten thousand of them.
+/// Longest values, in bytes, of columns whose ranges are asked for.
 const LONGEST_VALUE: u32 = 64;
+
+/// Most indexes that are looked at beside the one of a column.
+const MOST_OTHERS: u32 = 15;
 
 /// An index of a table, whatever it is.
 #[derive(Debug, Clone, Deserialize)]
@@ -134,10 +208,9 @@ pub(crate) struct AnyIndex {
     pub(crate) method: String,
     /// Can queries use it?
     pub(crate) is_valid: bool,
-    /// Rows of the index and of its table, when that had `table_pages` pages; as far as that is known.
-    pub(crate) rows: f64,
-    pub(crate) table_rows: f64,
-    pub(crate) table_pages: f64,
+    /// Rows of the index, and of its table, for each page of the table; as far as that is known.
+    pub(crate) rows_of_page: Option<f64>,
+    pub(crate) table_rows_of_page: Option<f64>,
     /// What ANALYZE says of its first column, if the caller may see that: the correlation, and the share of
     /// nulls.
     pub(crate) correlation: Option<f64>,
@@ -149,9 +222,10 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
     let query = format!(
         "SELECT json_build_object(
              'index', x.oid::int8, 'method', m.amname, 'is_valid', i.indisvalid AND NOT i.indcheckxmin,
-             'rows', CASE WHEN i.indpred IS NULL THEN c.reltuples ELSE x.reltuples END,
-             'table_rows', c.reltuples, 'table_pages', c.relpages,
-             'correlation', s.correlation, 'null_share', s.null_frac)
+             'rows_of_page', CASE WHEN i.indpred IS NULL THEN {of_table} ELSE {of_index} END,
+             'table_rows_of_page', {of_table},
+             'correlation', CASE WHEN s.correlation BETWEEN -1 AND 1 THEN s.correlation END,
+             'null_share', CASE WHEN s.null_frac BETWEEN 0 AND 1 THEN s.null_frac END)
          FROM pg_index AS i
          JOIN pg_class AS c ON c.oid = i.indrelid
          JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -165,7 +239,9 @@ pub(crate) fn all_of(table: pg_sys::Oid) -> Vec<AnyIndex> {
                                 ELSE a.attrelid = c.oid AND a.attnum = i.indkey[0]
                                  AND s.tablename = c.relname END) AS s ON true
          WHERE i.indrelid = {}::oid ORDER BY x.relname",
-        table.to_u32()
+        table.to_u32(),
+        of_table = rows_of_page("c.reltuples"),
+        of_index = rows_of_page("x.reltuples"),
     );
     rows(&query)
 }

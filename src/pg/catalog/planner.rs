@@ -61,6 +61,10 @@ const LONGEST_HOLD: Duration = Duration::from_millis(50);
 /// How long planning a query may take: a table with slow expressions takes no time from others.
 pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(500);
 
+/// Why a table is not asked about that takes longer.
+pub(crate) const SLOW: &str =
+    "planning a query of it takes over half a second: look at its indexes' expressions";
+
 /// May workers take part in plans?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParallelPlans {
@@ -217,7 +221,7 @@ pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
     };
     match read_only_if_possible(LONGEST_PLANNING, AssertUnwindSafe(work)) {
         Ok(Some(_)) => Ok(()),
-        Err(NotDone::Slow) => Err("planning a query of it takes over half a second: look at its expressions"),
+        Err(NotDone::Slow) => Err(SLOW),
         _ => Err(
             "its queries could not be planned: another session holds a lock, an index or statistics call a \
              function, or planning raised an ERROR",
@@ -257,7 +261,7 @@ impl Drop for Elsewhere {
 fn plain_tablespace() -> Option<pg_sys::Oid> {
     let query = "SELECT oid::int8 FROM pg_tablespace \
          WHERE spcoptions IS NULL OR NOT EXISTS (SELECT FROM unnest(spcoptions) AS option \
-             WHERE option ~ '^(seq|random)_page_cost=') ORDER BY oid";
+             WHERE left(option, 20) ~ '^(seq|random)_page_cost=') ORDER BY oid LIMIT 1";
     names::rows(query, &[]).into_iter().next()
 }
 

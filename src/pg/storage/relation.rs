@@ -43,6 +43,9 @@ impl Fork {
     }
 }
 
+/// Most indexes of a table that queries are planned of: the server has room for some thousand locks in all.
+pub(in crate::pg) const MOST_INDEXES: usize = 200;
+
 /// The lock that keeps others from changing what belongs to a table.
 const UNCHANGED: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
 
@@ -303,7 +306,7 @@ impl Relation {
     }
 
     /// The same to have queries of it planned: None also if that would call functions that are not the
-    /// server's.
+    /// server's, or lock more than [`MOST_INDEXES`] indexes.
     pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<Self> {
         // No session makes an index or statistics until it is done, and no VACUUM begins. A standby can't
         // have that lock.
@@ -312,7 +315,7 @@ impl Relation {
         relation._unchanged = unchanged;
         // SAFETY: just opened.
         let calls = unsafe { expressions::call_functions(relation.relation) };
-        (!calls).then_some(relation)
+        (!calls && relation.indexes().len() <= MOST_INDEXES).then_some(relation)
     }
 
     /// The indexes of a table.

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use crate::call::Call;
 use crate::gucs;
 use crate::pg::catalog::corrections::{self, Kept};
-use crate::pg::catalog::indexes::{self, IndexFacts, IndexName};
+use crate::pg::catalog::indexes::{self, IndexFacts, IndexName, KnownIndexes};
 use crate::pg::catalog::planner::{self, ParallelPlans, Patience, Picked, Premise, TableQuery};
 
 /// Shares of a table's rows that queries ask for.
@@ -26,7 +26,7 @@ const GUARDED: [f64; 2] = [0.35, 0.45];
 const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", "double precision"];
 
 /// Most indexes of a tablespace, and of a table, whose columns are asked for.
-const MOST_INDEXES: u32 = 12;
+const MOST_INDEXES: usize = 12;
 const MOST_OF_TABLE: u32 = 4;
 
 /// Why nothing can be said where time ended.
@@ -146,6 +146,8 @@ pub(super) struct Answers {
     pub(super) elapsed: Duration,
     /// What other page costs do to JIT and to parallel plans, if that is known.
     pub(super) thresholds: Option<Thresholds>,
+    /// Which columns were left out, and why; to be added to what is said.
+    pub(super) left_out: String,
 }
 
 /// Queries whose plans cross a threshold, at the page costs in force and at others.
@@ -264,13 +266,13 @@ struct InTheLoop<'a> {
     /// What it picks as things are.
     asked: &'a [Option<Asked>],
     cells: &'a [Cell],
-    patience: Patience,
+    patience: &'a mut Patience,
 }
 
 impl InTheLoop<'_> {
     /// What it picks at each of some correlations of the index at `place`; None if time ends meanwhile.
     fn of_index(&self, place: usize, cell: Cell) -> Option<IndexPicks> {
-        let picks = self.inquiry.at_correlations(place, cell, &self.patience);
+        let picks = self.inquiry.at_correlations(place, cell, self.patience);
         (!self.patience.is_over()).then_some(picks)
     }
 }
@@ -294,7 +296,7 @@ impl Planner for InTheLoop<'_> {
                 .filter(|(_, query)| query.place == place)
                 .filter_map(|(asked, query)| Some((asked.as_mut()?, query)))
                 .unzip();
-            let asked = self.inquiry.ask(&its, &premises, &self.patience);
+            let asked = self.inquiry.ask(&its, &premises, self.patience);
             for (before, asked) in before.into_iter().zip(asked) {
                 *before = asked.unwrap_or_else(|| before.clone());
             }
@@ -307,31 +309,70 @@ fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
     asked.iter().flatten().cloned().collect()
 }
 
-/// Asks about the tables. Err says why nothing can be said.
+/// Asks about tables that have as many pages. Err says why nothing can be said.
 pub(super) fn ask(
     call: &Call,
-    tables: &[pg_sys::Oid],
+    tables: &[(pg_sys::Oid, u64)],
+    cells: &[Cell],
+    concurrencies: &[u32],
+    in_force: &Settings,
+    times: &Times,
+) -> Result<Answers, String> {
+    let KnownIndexes { indexes, mut left_out } = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
+    let mut names: Vec<(u32, String)> = indexes.iter().map(table_name).collect();
+    names.dedup();
+    let mut patience = Patience::of(time_for_a_series(call));
+    let found = ask_about(call, &mut patience, indexes, cells, concurrencies, in_force, times);
+    names.retain(|(table, _)| patience.is_slow(pg_sys::Oid::from(*table)));
+    left_out.extend(names.into_iter().map(|(_, name)| format!("{name} ({})", planner::SLOW)));
+    let left_out = told(&left_out);
+    match found {
+        Ok(answers) => Ok(Answers { left_out, ..answers }),
+        Err(why) => Err(why + &left_out),
+    }
+}
+
+/// The table of an index, and its name.
+fn table_name(index: &IndexFacts) -> (u32, String) {
+    let [schema, table, _] = &index.names;
+    (index.table, format!("{schema}.{table}"))
+}
+
+/// What was left out, to be added to what is said.
+fn told(left_out: &[String]) -> String {
+    const MOST: usize = 8;
+    if left_out.is_empty() {
+        return String::new();
+    }
+    let named = left_out[..left_out.len().min(MOST)].join(", ");
+    let others = left_out.len().saturating_sub(MOST);
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    format!("; left out: {named}{others}")
+}
+
+fn ask_about(
+    call: &Call,
+    patience: &mut Patience,
+    known_indexes: Vec<IndexFacts>,
     cells: &[Cell],
     concurrencies: &[u32],
     in_force: &Settings,
     times: &Times,
 ) -> Result<Answers, String> {
     let started = Instant::now();
-    let patience = Patience::of(time_for_a_series(call));
-    let known_indexes = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
     if known_indexes.is_empty() {
         let why = "no table there has an index and statistics by which the planner could be asked";
         return Err(why.to_owned());
     }
     let probed: Vec<Probed> =
-        known_indexes.into_iter().filter_map(|facts| Probed::of(facts, &patience)).collect();
+        known_indexes.into_iter().filter_map(|facts| Probed::of(facts, patience)).collect();
     if probed.is_empty() {
         let of_none =
             "of none of the indexes there is it known where its rows lie: io_probe_correlation says why";
         return Err(if patience.is_over() { NO_TIME } else { of_none }.to_owned());
     }
     let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
-    let asked = inquiry.ask_all(cells, &patience)?;
+    let asked = inquiry.ask_all(cells, patience)?;
     let regrets = Regrets::of(&known(&asked), cells, concurrencies, times).ok_or_else(|| {
         "the planner picked plans that are not scans by one index or of the whole table".to_owned()
     })?;
@@ -356,6 +397,7 @@ pub(super) fn ask(
         inquiry,
         elapsed: started.elapsed(),
         thresholds: None,
+        left_out: String::new(),
     })
 }
 

@@ -136,13 +136,14 @@ impl Advice<'_> {
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans \
              that the planner picks for {} queries over your tables take {:.2} times as long as the best \
-             ones cold and {:.2} times warm{corrected}{now}{}",
+             ones cold and {:.2} times warm{corrected}{now}{}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),
             regret.cold,
             regret.warm,
             answers.thresholds.map_or(String::new(), moved),
+            answers.left_out,
         )
     }
 

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::pg::catalog::statistics;
 use crate::pg::compat;
 use crate::pg::storage::relation::Held;
 
@@ -44,7 +45,8 @@ impl MeasuredOf {
             }
             let column = (*(*relation).rd_index).indkey.values.as_slice(1)[0];
             pg_sys::RelationClose(relation);
-            let analyzed = if column == 0 { analyzed(index, 1) } else { analyzed(table, column) };
+            let (of, column) = if column == 0 { (index, 1) } else { (table, column) };
+            let analyzed = statistics::correlation(of, column);
             Some(Self { analyzed: analyzed.unwrap_or(0.0), file, rows })
         }
     }
@@ -62,41 +64,6 @@ impl MeasuredOf {
         } else {
             None
         }
-    }
-}
-
-/// The correlation that ANALYZE has found of a column.
-///
-/// # Safety
-/// To be called in a transaction.
-#[allow(clippy::unnecessary_cast)] // from 19 on the cache is named by an i32
-unsafe fn analyzed(relation: pg_sys::Oid, column: i16) -> Option<f32> {
-    // SAFETY: a lookup in a cache, which gives NULL for what is not there; the tuple is released, and a slot
-    // that was filled holds as many numbers as it says until it is freed.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache3(
-            pg_sys::SysCacheIdentifier::STATRELATTINH as i32,
-            pg_sys::Datum::from(relation),
-            pg_sys::Datum::from(column),
-            pg_sys::Datum::from(false),
-        );
-        if tuple.is_null() {
-            return None;
-        }
-        let mut slot = pg_sys::AttStatsSlot::default();
-        let is_there = pg_sys::get_attstatsslot(
-            &mut slot,
-            tuple,
-            pg_sys::STATISTIC_KIND_CORRELATION as i32,
-            pg_sys::InvalidOid,
-            pg_sys::ATTSTATSSLOT_NUMBERS as i32,
-        );
-        let found = (is_there && slot.nnumbers > 0).then(|| *slot.numbers);
-        if is_there {
-            pg_sys::free_attstatsslot(&mut slot);
-        }
-        pg_sys::ReleaseSysCache(tuple);
-        found
     }
 }
 
