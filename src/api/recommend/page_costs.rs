@@ -23,6 +23,7 @@ use crate::call::ProbedRelation;
 use crate::call::arguments::figure;
 use crate::error::Result;
 use crate::pg::backend::server;
+use crate::pg::catalog::facts::relation_name;
 use crate::pg::catalog::planner;
 use crate::pg::storage::buffers;
 
@@ -43,12 +44,14 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
         Ok(of_place.chain(of_indexes).map(row).collect())
     };
     let (mut last, mut why) = (None, place.why_none().to_owned());
+    let mut skipped = Skipped::default();
     for relation in place.free_relations() {
         // Another table may give all times.
         if place.named.is_none()
             && let Err(lacking) = planner::check_plannable(relation.oid)
         {
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
+            skipped.add(relation.oid, lacking);
             continue;
         }
         let probed = match place.open(recommend.call, relation)? {
@@ -65,11 +68,11 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
             (last, why) = (last.or(Some(relation)), not_all_times(lacking));
             continue;
         }
-        let advice = Advice::of(recommend, place, &measured);
+        let advice = Advice::of(recommend, place, &measured, &skipped);
         let used = place.used(Some(relation));
         let row = |setting| place.row(setting).used(used);
         let mut rows: Vec<_> =
-            wanted.iter().map(|setting| advice.fill_row(*setting, row(*setting))).collect();
+            wanted.iter().map(|setting| skipped.tell(advice.fill_row(*setting, row(*setting)))).collect();
         if wants_indexes {
             rows.extend(advice.of_indexes(wanted_anyway));
         }
@@ -80,6 +83,24 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
 
 fn not_all_times(why: &str) -> String {
     format!("not all times could be measured: {why}")
+}
+
+/// Tables that are left out, since no query of them can be planned.
+#[derive(Default)]
+struct Skipped {
+    tables: Vec<pg_sys::Oid>,
+    told: Vec<String>,
+}
+
+impl Skipped {
+    fn add(&mut self, table: pg_sys::Oid, why: &str) {
+        self.tables.push(table);
+        self.told.extend(relation_name(table).map(|name| format!("{name} ({why})")));
+    }
+
+    fn tell(&self, row: RecommendRow) -> RecommendRow {
+        row.also(&planned::told(&self.told))
+    }
 }
 
 /// The times of a relation.
@@ -169,7 +190,12 @@ struct Advice<'a> {
 }
 
 impl<'a> Advice<'a> {
-    fn of(recommend: &'a RecommendCall<'a>, place: &TablespaceTarget, measured: &'a RelationTimes) -> Self {
+    fn of(
+        recommend: &'a RecommendCall<'a>,
+        place: &TablespaceTarget,
+        measured: &'a RelationTimes,
+        skipped: &Skipped,
+    ) -> Self {
         let number = |setting: Setting| place.setting(setting).and_then(|value| value.number());
         let in_force = Settings {
             cell: Cell {
@@ -183,7 +209,7 @@ impl<'a> Advice<'a> {
             measured,
             in_force,
             maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
-            planned: ask_planner(recommend, place, measured, &in_force),
+            planned: ask_planner(recommend, place, measured, skipped, &in_force),
         }
     }
 
@@ -215,6 +241,7 @@ fn ask_planner(
     recommend: &RecommendCall<'_>,
     place: &TablespaceTarget,
     measured: &RelationTimes,
+    skipped: &Skipped,
     in_force: &Settings,
 ) -> std::result::Result<Answers, String> {
     let times = measured.model()?;
@@ -223,7 +250,9 @@ fn ask_planner(
         .filter(|_| times.covers(in_force.concurrency))
         .ok_or_else(|| measured.why_one_concurrency())?;
     let pages = |relation: &Candidate| relation.bytes / u64::from(pg_sys::BLCKSZ);
-    let tables: Vec<_> = place.relations.iter().map(|relation| (relation.oid, pages(relation))).collect();
+    let is_asked = |relation: &&Candidate| !skipped.tables.contains(&relation.oid);
+    let asked = place.relations.iter().filter(is_asked);
+    let tables: Vec<_> = asked.map(|relation| (relation.oid, pages(relation))).collect();
     let anchor = match recommend.request.unit {
         Unit::SeqPage => None,
         Unit::Cpu => planner::cpu_tuple_cost().and_then(|cost| times.seq_page_cost(cost)),

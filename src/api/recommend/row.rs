@@ -155,6 +155,11 @@ impl RecommendRow {
     }
 
     /// Adds what else is to be known of the advice, if there is any.
+    pub(super) fn also(self, aside: &str) -> Self {
+        Self { why: self.why + aside, ..self }
+    }
+
+    /// Adds something to `why` if there is advice.
     pub(super) fn and_if_recommended(self, aside: &str) -> Self {
         let why = if self.recommended.is_some() { format!("{}; {aside}", self.why) } else { self.why };
         Self { why, ..self }

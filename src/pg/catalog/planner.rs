@@ -59,11 +59,10 @@ pub(crate) struct Picked {
 const LONGEST_HOLD: Duration = Duration::from_millis(50);
 
 /// How long planning a query may take: a table with slow expressions takes no time from others.
-pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(500);
+pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(250);
 
 /// Why a table is not asked about that takes longer.
-pub(crate) const SLOW: &str =
-    "planning a query of it takes over half a second: look at its indexes' expressions";
+pub(crate) const SLOW: &str = "planning a query of it takes over a quarter of a second";
 
 /// May workers take part in plans?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

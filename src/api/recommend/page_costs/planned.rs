@@ -339,7 +339,7 @@ fn table_name(index: &IndexFacts) -> (u32, String) {
 }
 
 /// What was left out, to be added to what is said.
-fn told(left_out: &[String]) -> String {
+pub(super) fn told(left_out: &[String]) -> String {
     const MOST: usize = 8;
     if left_out.is_empty() {
         return String::new();
