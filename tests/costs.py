@@ -503,6 +503,29 @@ class Manners(unittest.TestCase):
         for name, (_, why) in CLAIMS.items():
             self.assertIn(f"public.{name}.id ({why})", row["why"])
 
+    def test_expressions_that_take_long(self):
+        """Planning computes them, as long as the owner likes: the table is left out by name, others have their rows, and the call
+        ends sooner than one plan of that table."""
+        probed_table(self.control, rows=ROWS + 5000, name="slow")
+        self.addCleanup(self.control.run, "DROP TABLE slow")
+        long = " + ".join(f"factorial({20000 + n})" for n in range(5))
+        self.control.run(f"CREATE STATISTICS slow ON (id + length(({long})::text)) FROM slow")
+        started = time.monotonic()
+        self.control.run("EXPLAIN SELECT FROM slow")
+        one_plan = time.monotonic() - started
+        with Session() as session:
+            session.run("SET pg_io_probe.max_duration = '1 s'")
+            started = time.monotonic()
+            rows = session.rows(rows_of("recommend", settings=OF_TABLESPACE, cold=True))
+            took = time.monotonic() - started
+            of_slow = session.rows(rows_of("recommend", "slow", settings=OF_TABLESPACE, cold=True))
+        say(f"a plan {one_plan:.1f} s, the call {took:.1f} s")
+        self.assertLess(took, one_plan)
+        self.assertEqual([row["setting"] for row in rows if row["relid"] == "probed"], OF_TABLESPACE, rows)
+        for row in rows:
+            self.assertIn("left out: public.slow (planning a query of it takes over a quarter of a second)", row["why"])
+        self.assertEqual([row["setting"] for row in of_slow], OF_TABLESPACE)
+
     def test_a_table_with_more_indexes_than_there_are_locks(self):
         """Planning would lock them all. (So would CREATE INDEX, if it had workers.)"""
         server = Server("fewlocks")

@@ -32,21 +32,6 @@ unsafe impl GlobalAlloc for Allocator {
         if block.is_null() { from_reserve(layout) } else { block }
     }
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller vouches; the reserve's block is as large.
-        unsafe {
-            let block = System.alloc_zeroed(layout);
-            if !block.is_null() {
-                return block;
-            }
-            let block = from_reserve(layout);
-            if !block.is_null() {
-                block.write_bytes(0, layout.size());
-            }
-            block
-        }
-    }
-
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller vouches; no block of the system's lies in the reserve.
         unsafe {
