@@ -185,8 +185,8 @@ pub fn begin() -> Result<()> {
 /// To be called between steps.
 ///
 /// # Errors
-/// [`Error::NoMemory`] if the system has refused memory since the last check: what was asked for is there, but
-/// not much more.
+/// [`Error::NoMemory`] if the system has refused memory since the last check: what was asked for is there,
+/// but not much more.
 #[inline]
 pub fn check() -> Result<()> {
     if REFUSED.load(Ordering::Relaxed) == 0 {

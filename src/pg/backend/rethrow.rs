@@ -2,10 +2,11 @@
 //!
 //! An ERROR of the server's stays where the server keeps it, with all that belongs to it, while pgrx unwinds
 //! what is Rust. pgrx also copies it into Rust, where nothing reads that; its texts may be as long as a user
-//! likes, and there may be no memory. So the linker gives pgrx `__wrap_CopyErrorData` for the server's function
-//! (`build.rs`), which copies nothing but the SQLSTATE.
+//! likes, and there may be no memory. So the linker gives pgrx [`pg_io_probe_shown_error`] in place of the
+//! server's function (`build.rs`), which copies nothing but the SQLSTATE.
 //!
-//! Once an ERROR is caught, the server's place is emptied: so a copy is taken first, which may be raised again.
+//! Once an ERROR is caught, the server's place is emptied: so a copy is taken first, which may be raised
+//! again.
 //!
 //! An ERROR of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we
 //! report it instead.
@@ -47,12 +48,13 @@ unsafe extern "C-unwind" {
 
 thread_local! {
     /// What pgrx is given for a copy.
-    static SHOWN: UnsafeCell<MaybeUninit<pg_sys::ErrorData>> = const { UnsafeCell::new(MaybeUninit::zeroed()) };
+    static SHOWN: UnsafeCell<MaybeUninit<pg_sys::ErrorData>> =
+        const { UnsafeCell::new(MaybeUninit::zeroed()) };
 }
 
 /// An ERROR that has no texts, in place of a copy.
 #[unsafe(no_mangle)]
-extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
+extern "C-unwind" fn pg_io_probe_shown_error() -> *mut pg_sys::ErrorData {
     // SAFETY: of an ErrorData, zeros are what is not known. There is an ERROR, or nobody would copy it.
     SHOWN.with(|shown| unsafe {
         let shown = shown.get().cast::<pg_sys::ErrorData>();
@@ -63,7 +65,7 @@ extern "C-unwind" fn __wrap_CopyErrorData() -> *mut pg_sys::ErrorData {
 
 /// Frees nothing: what pgrx was given is not in the server's memory.
 #[unsafe(no_mangle)]
-extern "C-unwind" fn __wrap_FreeErrorData(_shown: *mut pg_sys::ErrorData) {}
+extern "C-unwind" fn pg_io_probe_free_nothing(_shown: *mut pg_sys::ErrorData) {}
 
 /// Takes no backtrace where an ERROR of the server's passes through Rust: each frame of the server's between
 /// two of ours would have one, which takes seconds. To be called once, when the library is loaded.

@@ -27,8 +27,8 @@ pub(crate) enum NotDone {
     Spoilt,
 }
 
-/// The same for work that others' data, functions or doings can spoil or make longer than `most`: not done after
-/// an ERROR of the server's, except those of the classes in [`NOT_OF_THE_WORK`].
+/// The same for work that others' data, functions or doings can spoil or make longer than `most`: not done
+/// after an ERROR of the server's, except those of the classes in [`NOT_OF_THE_WORK`].
 pub(in crate::pg) fn read_only_if_possible<T>(
     most: Duration,
     work: impl FnOnce() -> T + std::panic::UnwindSafe,

@@ -1,7 +1,7 @@
 //! A limit on the time of what the server does for us. Planning and executing look at no clock of ours, and a
 //! table's owner decides how long its expressions take.
 //!
-//! When the time is over, what runs is cancelled as by Ctrl-C: so it ends where the server looks for a cancel.
+//! When the time is over, what runs is cancelled as by Ctrl-C: it ends where the server looks for a cancel.
 //!
 //! # Limitations and caveats
 //!
@@ -84,7 +84,7 @@ fn is_statement_over() -> bool {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: registered in `start`. This raises no ERROR. A cancel of ours that came too late ends nothing.
+        // SAFETY: registered in `start`. Raises no ERROR. A cancel of ours that came too late ends nothing.
         unsafe {
             disable_timeout(self.id, false);
             if OVER.load(Ordering::Relaxed) && !is_statement_over() {

@@ -150,8 +150,8 @@ pub(crate) fn user_tables(mut take: impl FnMut(UserTable)) {
 /// A relation's schema and name; None if it is gone.
 pub(crate) fn relation_name(relation: pg_sys::Oid) -> Option<String> {
     let query = format!(
-        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-         WHERE c.oid = {}::oid",
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c \
+         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {}::oid",
         relation.to_u32()
     );
     names::rows(&query, &[]).into_iter().next()

@@ -124,8 +124,8 @@ impl Patience {
     }
 }
 
-/// The plan of each query under each premise, as far as patience goes. None for a query that can't be planned,
-/// or that there was no time for; and for all if each tablespace has page costs of its own.
+/// The plan of each query under each premise, as far as patience goes. None for a query that can't be
+/// planned, or that there was no time for; and for all if each tablespace has page costs of its own.
 pub(crate) fn picks(
     queries: &[TableQuery],
     premises: &[Premise],
