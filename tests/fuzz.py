@@ -61,7 +61,7 @@ LITERALS = {
 # What some functions may answer besides.
 WRITES_FILES = {"53100", "42704"}
 QUERY = {"42601", "42703", "42883", "42P02", "22012", "25006", "42804", "42P18"}
-STORES = {"25006", "22P02", "22003", "22007", "22008", "23502", "23514"}
+STORES = {"25006", "22P02", "22003", "22007", "22008", "23514"}
 ANY_LITERAL = set().union(*LITERALS.values())
 BESIDES = {
     "io_probe_sync": WRITES_FILES,
