@@ -4,6 +4,7 @@ pub(crate) mod argument;
 pub(crate) mod encoding;
 pub(crate) mod executor;
 pub(crate) mod interrupts;
+pub(crate) mod interval;
 pub(crate) mod json;
 pub(crate) mod lock;
 pub(crate) mod names;

@@ -1,7 +1,6 @@
 //! `io_probe_import`, `io_probe_record`, `io_probe_prune`: storing results, and deleting them.
 
 use io_probe_core::run::memory;
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde::Deserialize;
 
@@ -10,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::pg::answer;
 use crate::pg::backend::argument::UpTo;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::history::{check_possible, delete_older, insert};
 

@@ -1,12 +1,13 @@
 //! Storing runs, and deleting them. Only these statements run with the rights of the tables' owner; no other
 //! role may write.
 
-use pgrx::datum::{DatumWithOid, Interval};
+use pgrx::datum::DatumWithOid;
 
 use super::probe::ProbeFunction;
 use super::tables::Tables;
 use crate::error::Result;
 use crate::pg::backend::encoding::{MOST_BYTES, Text};
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::statement::StatementRows;
@@ -111,5 +112,5 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
          ) \
          SELECT count(*) FROM old"
     );
-    tables.write(&statement, &[DatumWithOid::from(keep)], StatementRows::one_bigint)
+    tables.write(&statement, &[DatumWithOid::from(keep.0)], StatementRows::one_bigint)
 }

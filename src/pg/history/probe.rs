@@ -50,6 +50,9 @@ impl ProbeArgument {
     }
 }
 
+/// Arguments of type text that are times.
+const TIMES: [&str; 2] = ["duration", "every"];
+
 /// What an argument is given.
 pub(crate) enum Value<'a> {
     Relation(pg_sys::Oid),
@@ -116,7 +119,8 @@ impl ProbeFunction {
     /// has taken them.
     pub(crate) fn plain(&self, values: &[(&str, Value<'_>)]) -> Map<String, Json> {
         let pair = |argument: &ProbeArgument, expression: &str| {
-            format!("{}, {expression}", spi::quote_literal(&argument.name))
+            let interval = if TIMES.contains(&argument.name.as_str()) { "::interval" } else { "" };
+            format!("{}, ({expression}){interval}", spi::quote_literal(&argument.name))
         };
         let given = || self.given(values).filter(|(_, value)| matches!(value, Value::Json(_)));
         let is: Vec<_> =
