@@ -290,14 +290,17 @@ SELECT io_probe_record('ping', 'kept', label => repeat('x', 1001)); \echo :SQLST
 
 -- pruning goes by when a run started, and takes its rows along
 SELECT io_probe_prune(NULL); \echo :SQLSTATE
-SELECT io_probe_prune('-1 s'); \echo :SQLSTATE
+SELECT io_probe_prune('-1 s', true); \echo :SQLSTATE
 SELECT io_probe_prune('10 years');
 SELECT io_probe_import(jsonb_set(:'value', '{started_at}', '"2001-01-01"'), 'old') AS id \gset
 SELECT io_probe_prune('10 years');
 SELECT count(*) FROM io_probe_runs WHERE label = 'old';
 SELECT count(*) FROM io_probe_results WHERE run_id = :id;
 SELECT count(*) > 20 AS others FROM io_probe_runs;
-SELECT io_probe_prune('0') = count(*) AS all FROM io_probe_runs;
+SELECT io_probe_prune('0'); \echo :SQLSTATE
+SELECT io_probe_prune('23:59:59', force => false); \echo :SQLSTATE
+SELECT io_probe_prune('1 day', force => NULL);
+SELECT io_probe_prune('0', force => true) = count(*) AS all FROM io_probe_runs;
 SELECT (SELECT count(*) FROM io_probe_runs) AS runs, (SELECT count(*) FROM io_probe_results) AS results;
 
 DROP FUNCTION typed, refused, unlucky;

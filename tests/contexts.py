@@ -52,7 +52,7 @@ CALLS = {
     "io_probe_ping_full(regclass,text,text,text,integer,jsonb)":
         "io_probe_ping_full('public.probed', count => 2, every => '0', mode => 'pingpong')",
     "io_probe_progress()": "io_probe_progress()",
-    "io_probe_prune(text)": "io_probe_prune('1 year')",
+    "io_probe_prune(text,boolean)": "io_probe_prune('1 year')",
     "io_probe_random_full(regclass,text[],text,boolean,integer,bigint,jsonb)":
         "io_probe_random_full('public.probed', depth => 2)",
     "io_probe_readahead_full(regclass,integer[],text,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",

@@ -299,7 +299,7 @@ class RightsAttacks(unittest.TestCase):
                     "SELECT io_probe_measure('ping', 'tbl', '{\"count\": 1}') AS run")
         calls = ["SELECT io_probe_import(run) FROM run",
                  "SELECT io_probe_record('ping', 'tbl', '{\"count\": 1}')",
-                 "SELECT io_probe_prune('0 s')"]
+                 "SELECT io_probe_prune('0 s', true)"]
         write = """INSERT INTO io_probe_runs (started_at, probe, object, status, system_identifier)
             VALUES (now(), 'none', 'none', 'failed', '1'); INSERT INTO io_probe_results VALUES (0, 1, '{}');
             DELETE FROM io_probe_results; DELETE FROM io_probe_runs"""
@@ -566,7 +566,7 @@ class RightsAttacks(unittest.TestCase):
                                          "WHERE pattern = 'tuple'")
                 self.assertEqual(tuples["relname"], code)
                 self.assertEqual(len(session.rows("SELECT * FROM io_probe_changes()")), 1)
-                session.run("SELECT io_probe_prune('0 s')")
+                session.run("SELECT io_probe_prune('0 s', true)")
                 self.assertEqual(session.run("SELECT count(*) FROM io_probe_runs"), ["0"])
         self.assertFalse(os.path.exists(OWNED))
 

@@ -146,9 +146,9 @@ AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
 COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
-CREATE FUNCTION io_probe_prune(keep text)
+CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(text) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Needs EXECUTE';
-REVOKE ALL ON FUNCTION io_probe_prune(text) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Less than a day is refused unless force is true. Needs EXECUTE';
+REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;

@@ -41,10 +41,15 @@ fn io_probe_record(
 }
 
 #[pg_extern(sql = false)]
-fn io_probe_prune(keep: Option<Interval>) -> i64 {
+fn io_probe_prune(keep: Option<Interval>, force: Option<bool>) -> i64 {
+    const DAY: i128 = 86_400_000_000;
     let prune = || {
         let keep = keep.filter(|keep| keep.as_micros() >= 0);
         let keep = keep.ok_or_else(|| Error::invalid("keep must be given and not be negative"))?;
+        if keep.as_micros() < DAY && force != Some(true) {
+            return Err(Error::invalid("keep must be at least a day")
+                .hint("To delete younger runs, too, add force => true."));
+        }
         check_possible("io_probe_prune")?;
         Ok(delete_older(keep))
     };
