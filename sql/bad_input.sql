@@ -144,6 +144,39 @@ SELECT section FROM io_probe_sync_full(duration => '178000000 years', write_kb =
 SELECT section FROM io_probe_sync_full(depth => 2, options => '{"commit_delay": 18446744073709551616}');
 \set VERBOSITY default
 
+-- a time needs a unit: which arguments of type text refuse a number, in all functions; and none is an interval
+CREATE FUNCTION refusal(call text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+  EXECUTE call;
+  RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+  RETURN SQLERRM;
+END $$;
+SELECT argument, bool_and(refusal IS NOT DISTINCT FROM 'the time "10" has no unit') AS refused
+  FROM (SELECT names[n] AS argument, refusal(format('SELECT * FROM %s(%s)', oid::regproc, (
+                 SELECT string_agg(format('%I => %L::%s', names[i], CASE WHEN i = n THEN '10' END, types[i - 1]::regtype), ', ')
+                 FROM generate_subscripts(names, 1) AS i WHERE i = n OR i <= pronargs - pronargdefaults)))
+        FROM (SELECT p.oid, pronargs, pronargdefaults, proargtypes AS types, proargnames[:pronargs] AS names
+                FROM pg_proc AS p JOIN pg_depend ON objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e'
+                JOIN pg_extension AS e ON e.oid = refobjid WHERE extname = 'pg_io_probe') AS f,
+             generate_subscripts(names, 1) AS n WHERE types[n - 1]::regtype IN ('text', 'interval')) AS called
+  GROUP BY argument ORDER BY argument;
+SELECT text FROM unnest('{10,1.5,.5,+3,-3,1e3," 10 ","@ 10","10,","1 2"}'::text[]) AS text
+  WHERE refusal(format('SELECT io_probe_prune(%L)', text)) NOT LIKE 'the time "%" has no unit';
+SELECT io_probe_prune('1'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('plain', duration => '10'); \echo :SQLSTATE
+SELECT io_probe_record('seqscan', 'plain', '{"duration": 10}'); \echo :SQLSTATE
+SELECT io_probe_measure('seqscan', 'plain', '{"duration": "10"}'); \echo :SQLSTATE
+-- 0 needs none; what is no time is the server's to refuse
+SELECT io_probe_prune(text, force => true) >= 0 AS taken FROM unnest('{0,0 s,100000:00:00,PT100000H,@ 20 years}'::text[]) AS text; \echo :SQLSTATE
+SELECT io_probe_prune('10 ago'); \echo :SQLSTATE
+SELECT io_probe_prune(''); \echo :SQLSTATE
+SELECT io_probe_prune('10 parsecs'); \echo :SQLSTATE
+SELECT io_probe_prune('1e'); \echo :SQLSTATE
+-- the same time under each style: in sql_standard, one sign would be that of all fields
+SET intervalstyle = sql_standard;
+SELECT io_probe_prune('-1 day 2400000:00:00');
+RESET intervalstyle;
+
 -- relations that are none, or are gone
 SELECT path FROM io_probe_seqscan_full('nothing'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full(NULL); \echo :SQLSTATE
@@ -270,5 +303,5 @@ SET client_min_messages = warning;
 DROP TABLE plain, parted CASCADE;
 DROP TYPE composite;
 DROP SEQUENCE numbers;
-DROP FUNCTION writer, resetter;
+DROP FUNCTION writer, resetter, refusal;
 DROP FOREIGN DATA WRAPPER nowhere CASCADE;

@@ -116,7 +116,7 @@ SELECT relname, op FROM "Other schema".io_probe_ping_history;
 SELECT count(*) FROM "Other schema".io_probe_latest;
 SELECT verdict FROM "Other schema".io_probe_changes();
 SELECT metric FROM "Other schema".io_probe_compare(:run, :run);
-SELECT "Other schema".io_probe_prune('0');
+SELECT "Other schema".io_probe_prune('0', force => true);
 SELECT relid FROM "Other schema".io_probe_explain_full('SELECT FROM public.toasted');
 SET ROLE regress_io_probe_user;
 SELECT fork FROM "Other schema".io_probe_evict(:toast);

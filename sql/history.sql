@@ -6,6 +6,7 @@ INSERT INTO kept SELECT i, repeat('x', 900) FROM generate_series(1, 4000) i;
 VACUUM kept;
 CHECKPOINT;
 SET pg_io_probe.scratch_reserve = 0;
+SET timezone = 'UTC';
 -- rows of the views as JSON, but for the relation
 CREATE FUNCTION typed(probe text) RETURNS TABLE (run_id bigint, line jsonb) LANGUAGE plpgsql AS $$
 BEGIN
@@ -91,7 +92,7 @@ SELECT label, probe, object, args, status, elapsed_ms = (:'value'::jsonb -> 'ela
 -- from a server that has what this one lacks: a relation, a device, settings, keys of a later version
 SELECT io_probe_import(:'value'::jsonb || '{"host": "elsewhere", "later": [1], "version": "9.9.9", "system_identifier": "1",
     "relation": {"relid": 4294967294, "relkind": "r", "schemaname": "s", "relname": "t", "rel_bytes": 8192, "spcname": "fast"}}'
-  || jsonb_build_object('rows', jsonb_build_array(:'value'::jsonb #> '{rows,0}' || '{"relid": "s.t", "later": 1}')), 'theirs') AS id \gset
+  || jsonb_build_object('rows', jsonb_build_array(:'value'::jsonb #> '{rows,0}' || '{"relid": 4294967295, "later": 1}')), 'theirs') AS id \gset
 SELECT r.label, host, version, r.relid, r.schemaname, r.relname, r.spcname, v.relid, v.label, request, v.schemaname
   FROM io_probe_runs r JOIN io_probe_ping_history v ON run_id = id WHERE id = :id;
 -- a relation that is gone disturbs nothing
@@ -120,12 +121,68 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 SELECT key, refused(:'value'::jsonb - key) AS without, refused(jsonb_set(:'value', ARRAY[key], 'true')) AS wrong FROM unnest(ARRAY[
   'args', 'format', 'leaves', 'object', 'probe', 'rows', 'settings', 'started_at', 'status', 'system_identifier']) AS key;
-SELECT refused(:'value'::jsonb || jsonb_build_object('object', repeat('x', 10000))) AS text,
-       refused(:'value'::jsonb || jsonb_build_object('settings', jsonb_build_object('x', repeat('x', 1 << 20)))) AS part;
--- but a long message of a probe that failed is what was measured
-SELECT refused(:'value'::jsonb || jsonb_build_object('status', 'failed', 'rows', '[]'::jsonb, 'message', repeat('x', 1 << 20))) AS message;
-DELETE FROM io_probe_runs WHERE label = 'refused' AND length(message) = 1 << 20;
-SELECT count(*) FROM io_probe_runs WHERE label = 'refused';
+-- a text of more than 10,000 characters is refused wherever it stands, and so is a part of more than a MiB
+SELECT place, refused(merged) AS long, refused(replace(merged::text, repeat('x', 10001), repeat('x', 10000))::jsonb) AS shorter
+  FROM (VALUES ('{"object": "x"}'), ('{"device": "x"}'), ('{"relation": {"relname": "x"}}'),
+               ('{"settings": {"a": "x"}}'), ('{"settings": {"x": 1}}'), ('{"settings": {"a": {"b": ["x"]}}}'),
+               ('{"leaves": [{}, {"model": "x"}]}'), ('{"leaves": [{"x": null}]}'), ('{"args": {"path": "x"}}'), ('{"args": {"x": {}}}'),
+               ('{"rows": [{}, {"device": "x"}]}'), ('{"rows": [{"notes": ["", "x"]}]}')) AS v (place),
+       LATERAL (SELECT :'value'::jsonb || replace(place, 'x', repeat('x', 10001))::jsonb) AS m (merged);
+SELECT part, refused(:'value'::jsonb || jsonb_build_object(part, (SELECT jsonb_object_agg(i, repeat('x', 9000)) FROM generate_series(1, 120) AS i)))
+  FROM unnest('{args,settings}'::text[]) AS part;
+-- of what no column has nothing is kept, and of a message the start
+SELECT refused(:'value'::jsonb || jsonb_build_object('later', repeat('x', 1 << 20), 'rows', jsonb_build_array(jsonb_build_object('later', repeat('x', 1 << 20))),
+  'relation', jsonb_build_object('later', repeat('x', 1 << 20)), 'status', 'failed', 'message', repeat('x', 1 << 20))) AS message;
+SELECT length(message) AS message, length(result::text) < 1000 AS row FROM io_probe_runs JOIN io_probe_results ON run_id = id
+  WHERE label = 'refused' AND status = 'failed';
+SELECT io_probe_record('iostat_query', args => jsonb_build_object('query', '--' || repeat('x', 10000))); \echo :SQLSTATE
+DELETE FROM io_probe_results WHERE run_id IN (SELECT id FROM io_probe_runs WHERE label = 'refused');
+DELETE FROM io_probe_runs WHERE label = 'refused';
+
+-- what is stored depends on the result, not on the settings of whoever stores it; and is read under any
+CREATE FUNCTION spoilt() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  reader text;
+  found text := '';
+BEGIN
+  FOR reader IN SELECT relname::text FROM pg_class WHERE relkind = 'v' AND relname ~ '^io_probe_.*(_history|latest|metrics)$' UNION ALL
+    VALUES ('io_probe_changes(1)'), ('io_probe_changes(10)'), ('io_probe_compare(''odd'', ''odd'')')
+  LOOP
+    BEGIN
+      EXECUTE format('SELECT count(r::text) FROM %s AS r', reader);
+    EXCEPTION WHEN OTHERS THEN
+      found := concat_ws(' ', found, reader, SQLSTATE);
+    END;
+  END LOOP;
+  RETURN found;
+END $$;
+CREATE TABLE setting (n serial, datestyle text, timezone text, intervalstyle text, digits text);
+INSERT INTO setting (datestyle, timezone, intervalstyle, digits) VALUES ('ISO, MDY', 'UTC', 'postgres', '1'),
+  ('SQL, DMY', 'Asia/Tokyo', 'sql_standard', '-15'), ('German, DMY', 'America/New_York', 'iso_8601', '3'), ('Postgres, YMD', 'Europe/Berlin', 'postgres_verbose', '0');
+CREATE FUNCTION set_all(n int) RETURNS int LANGUAGE sql AS $$
+  SELECT set_all.n FROM setting AS s, set_config('datestyle', datestyle, false) AS a, set_config('timezone', timezone, false) AS b,
+    set_config('intervalstyle', intervalstyle, false) AS c, set_config('extra_float_digits', digits, false) AS d WHERE s.n = set_all.n $$;
+CREATE TABLE odd AS SELECT n, io_probe_import(result, 'odd') AS run
+  FROM generate_series(1, 4) AS n, set_all(n),
+       LATERAL (SELECT :'value'::jsonb #> '{rows,0}' || '{"started_at": "2026-01-13 02:03:04.5", "lat_us": "123.45678901234567"}') AS l (line),
+       LATERAL (SELECT :'value'::jsonb || '{"started_at": "2026-01-13 02:03", "elapsed_ms": 1234567.890123456}' || jsonb_build_object('rows', jsonb_build_array(line))) AS r (result);
+SELECT set_all(1) \g /dev/null
+SELECT result -> 'started_at' AS started_at, result -> 'lat_us' AS lat_us, started_at AS header, elapsed_ms, count(*)
+  FROM io_probe_runs JOIN io_probe_results ON run_id = id JOIN odd ON run = id GROUP BY 1, 2, 3, 4;
+SELECT n, refused(:'value'::jsonb || '{"started_at": "13/01/2026 00:00:00+00"}') AS header,
+       refused(jsonb_set(:'value', '{rows,0,started_at}', '"13/01/2026 00:00:00+00"')) AS line,
+       refused(jsonb_set(:'value', '{rows,0,started_at}', '"01/02/2026"')) AS ambiguous
+  FROM generate_series(1, 4) AS n, set_all(n);
+SELECT io_probe_import(jsonb_set(:'value', '{rows,0,started_at}', to_jsonb(said)), 'odd') > 0 AS stored
+  FROM unnest('{infinity,-infinity,"4714-11-24 00:00+00 BC","0044-03-15 BC","294276-12-31 23:59:59.999999+00",epoch}'::text[]) AS said;
+SELECT n, spoilt() FROM generate_series(1, 4) AS n, set_all(n);
+SELECT set_all(1) \g /dev/null
+SET intervalstyle = iso_8601;
+SELECT io_probe_measure('ping', 'kept', '{"count": 1, "every": "2000 ms"}') -> 'args' AS args;
+RESET intervalstyle;
+DELETE FROM io_probe_runs WHERE label IN ('odd', 'refused');
+DROP FUNCTION spoilt, set_all;
+DROP TABLE setting, odd;
 
 -- what is wrong with a call ends it, and nothing is stored
 SELECT count(*) AS before FROM io_probe_runs \gset
@@ -233,14 +290,17 @@ SELECT io_probe_record('ping', 'kept', label => repeat('x', 1001)); \echo :SQLST
 
 -- pruning goes by when a run started, and takes its rows along
 SELECT io_probe_prune(NULL); \echo :SQLSTATE
-SELECT io_probe_prune('-1 s'); \echo :SQLSTATE
+SELECT io_probe_prune('-1 s', true); \echo :SQLSTATE
 SELECT io_probe_prune('10 years');
 SELECT io_probe_import(jsonb_set(:'value', '{started_at}', '"2001-01-01"'), 'old') AS id \gset
 SELECT io_probe_prune('10 years');
 SELECT count(*) FROM io_probe_runs WHERE label = 'old';
 SELECT count(*) FROM io_probe_results WHERE run_id = :id;
 SELECT count(*) > 20 AS others FROM io_probe_runs;
-SELECT io_probe_prune('0') = count(*) AS all FROM io_probe_runs;
+SELECT io_probe_prune('0'); \echo :SQLSTATE
+SELECT io_probe_prune('23:59:59', force => false); \echo :SQLSTATE
+SELECT io_probe_prune('1 day', force => NULL);
+SELECT io_probe_prune('0', force => true) = count(*) AS all FROM io_probe_runs;
 SELECT (SELECT count(*) FROM io_probe_runs) AS runs, (SELECT count(*) FROM io_probe_results) AS results;
 
 DROP FUNCTION typed, refused, unlucky;

@@ -74,7 +74,7 @@ SELECT count(*) > 0 AS defaults FROM io_probe_iostat_full(NULL, count => NULL, o
 SET pg_io_probe.max_duration = '1600ms';
 SELECT every, count(*) > 0 AS rows, max(sample) AS samples,
        bool_or('stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes)) AS why
-  FROM unnest('{800 ms,1560 ms,400 ms}'::interval[]) WITH ORDINALITY AS u(every, turn), io_probe_iostat_full(every)
+  FROM unnest('{800 ms,1560 ms,400 ms}'::interval[]) WITH ORDINALITY AS u(every, turn), io_probe_iostat_full(every::text)
   WHERE status <> 'unsupported' OR device IS NULL GROUP BY turn, every ORDER BY turn;
 RESET pg_io_probe.max_duration;
 

@@ -92,7 +92,7 @@ SET ROLE regress_io_probe_prober;
 SELECT id FROM io_probe_runs; \echo :SQLSTATE
 UPDATE io_probe_runs SET label = 'mine'; \echo :SQLSTATE
 INSERT INTO io_probe_runs (id) VALUES (1); \echo :SQLSTATE
-SELECT io_probe_prune('0');
+SELECT io_probe_prune('0', force => true);
 \set SHOW_CONTEXT errors
 RESET ROLE;
 REVOKE SELECT ON secret FROM regress_io_probe_prober;

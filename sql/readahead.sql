@@ -118,7 +118,7 @@ SELECT DISTINCT relname FROM io_probe_readahead_full('own', '{16}', '10 ms');
 SET pg_io_probe.max_duration = '200ms';
 SELECT DISTINCT status, notes[cardinality(notes)]
   FROM (SELECT g, r.* FROM generate_series(1, 3) AS g,
-          LATERAL io_probe_readahead_full('ahead', '{64}', g * '0 s'::interval + '150 ms', '{"precision": 1e-6}') AS r OFFSET 0) AS calls
+          LATERAL io_probe_readahead_full('ahead', '{64}', g * 0 + 150 || ' ms', '{"precision": 1e-6}') AS r OFFSET 0) AS calls
   WHERE g = 3 AND :set_kb IS NOT NULL;
 RESET pg_io_probe.max_duration;
 -- who may not evict may not run it

@@ -155,7 +155,7 @@ SELECT pid FROM io_probe_progress();
 -- what a statement may take is shared by all
 SET pg_io_probe.max_duration = '50ms';
 SELECT setting, recommended, why FROM (SELECT g, r.* FROM generate_series(1, 4) AS g, LATERAL io_probe_recommend_full(cold => true,
-    writes => true, duration => '40 ms'::interval + g * '0 ms'::interval, settings => '{read_ahead_kb,wal_sync_method}') AS r
+    writes => true, duration => g * 0 + 40 || ' ms', settings => '{read_ahead_kb,wal_sync_method}') AS r
     OFFSET 0) AS calls
   WHERE g = 4 AND why !~ '^not measured: the readahead of';
 RESET pg_io_probe.max_duration;

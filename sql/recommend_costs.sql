@@ -35,7 +35,7 @@ DECLARE
   found io_probe_recommend_full_row[];
 BEGIN
   FOR n IN 1..5 LOOP
-    found := ARRAY(SELECT r FROM io_probe_recommend_full(rel, unit => unit, settings => settings, duration => duration * n, cold => true) AS r);
+    found := ARRAY(SELECT r FROM io_probe_recommend_full(rel, unit => unit, settings => settings, duration => (duration * n)::text, cold => true) AS r);
     EXIT WHEN NOT EXISTS (SELECT FROM unnest(found) AS f WHERE f.recommended IS NULL AND f.why ~ 'interval|not all times|were not measured');
   END LOOP;
   RETURN QUERY SELECT * FROM unnest(found);

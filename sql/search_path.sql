@@ -128,6 +128,6 @@ DISCARD TEMP;
 DROP PROCEDURE lay;
 DROP VIEW member;
 DROP TABLE toasted, stored, call, statement;
-SELECT io_probe_prune('0') > 0 AS pruned;
+SELECT io_probe_prune('0', force => true) > 0 AS pruned;
 DROP OWNED BY regress_io_probe_user;
 DROP ROLE regress_io_probe_user;

@@ -86,7 +86,7 @@ VACUUM FULL scanned;
 SELECT complete AS emptied FROM io_probe_evict('scanned') \gset
 SELECT path, max(blks) AS blks, bool_or(cold = :'emptied') IS NOT FALSE AS cold,
        bool_and(cold IS NOT FALSE OR notes::text LIKE '%not cold: %') AS why
-  FROM generate_series(1, 3) AS i, io_probe_seqscan_full('scanned', '{server,os}', i * interval '5 s', cold => true)
+  FROM generate_series(1, 3) AS i, io_probe_seqscan_full('scanned', '{server,os}', i * 5 || ' s', cold => true)
   GROUP BY path ORDER BY path DESC;
 -- up to 16, what is in shared buffers is passed over and counted
 SELECT count(*) FROM scanned;

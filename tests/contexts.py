@@ -37,36 +37,36 @@ CALLS = {
     "io_probe_correct(regclass,double precision)": "io_probe_correct('public.corrected_pkey', 0.5)",
     "io_probe_correlation_full(regclass)": "io_probe_correlation_full('public.probed')",
     "io_probe_counters()": "io_probe_counters()",
-    "io_probe_depth_full(regclass,integer[],interval,bigint,jsonb)": "io_probe_depth_full('public.probed', '{2}')",
+    "io_probe_depth_full(regclass,integer[],text,bigint,jsonb)": "io_probe_depth_full('public.probed', '{2}')",
     "io_probe_device_full()": "io_probe_device_full()",
     "io_probe_evict(regclass)": "io_probe_evict('public.probed')",
     "io_probe_explain_full(text,boolean,jsonb)": "io_probe_explain_full('SELECT count(*) FROM public.probed', true)",
     "io_probe_explain_json_full(json,jsonb)": """io_probe_explain_json_full('[{"Plan": {"Node Type": "Result"}}]')""",
     "io_probe_import(jsonb,text)": "io_probe_import(public.measured(), 'imported')",
-    "io_probe_iostat_full(interval,integer,jsonb)": "io_probe_iostat_full('10 ms')",
-    "io_probe_iostat_query_full(text,interval,jsonb)":
+    "io_probe_iostat_full(text,integer,jsonb)": "io_probe_iostat_full('10 ms')",
+    "io_probe_iostat_query_full(text,text,jsonb)":
         "io_probe_iostat_query_full('SELECT count(*) FROM public.probed')",
     "io_probe_measure(text,regclass,jsonb)": """io_probe_measure('ping', 'public.probed', '{"count": 1}')""",
-    "io_probe_page_cost_full(regclass,double precision[],integer[],interval,boolean,bigint,jsonb)":
+    "io_probe_page_cost_full(regclass,double precision[],integer[],text,boolean,bigint,jsonb)":
         "io_probe_page_cost_full('public.probed', densities => '{1}', concurrencies => '{1}')",
-    "io_probe_ping_full(regclass,text,text,interval,integer,jsonb)":
+    "io_probe_ping_full(regclass,text,text,text,integer,jsonb)":
         "io_probe_ping_full('public.probed', count => 2, every => '0', mode => 'pingpong')",
     "io_probe_progress()": "io_probe_progress()",
-    "io_probe_prune(interval)": "io_probe_prune('1 year')",
-    "io_probe_random_full(regclass,text[],interval,boolean,integer,bigint,jsonb)":
+    "io_probe_prune(text,boolean)": "io_probe_prune('1 year')",
+    "io_probe_random_full(regclass,text[],text,boolean,integer,bigint,jsonb)":
         "io_probe_random_full('public.probed', depth => 2)",
-    "io_probe_readahead_full(regclass,integer[],interval,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
-    "io_probe_recommend_full(regclass,text[],interval,boolean,boolean,text,jsonb)":
+    "io_probe_readahead_full(regclass,integer[],text,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
+    "io_probe_recommend_full(regclass,text[],text,boolean,boolean,text,jsonb)":
         "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
     "io_probe_record(text,regclass,jsonb,text)":
         """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
-    "io_probe_report(regclass,interval,boolean,boolean,jsonb,text,bigint,jsonb)":
+    "io_probe_report(regclass,text,boolean,boolean,jsonb,text,bigint,jsonb)":
         "io_probe_report('public.probed', '30 ms', format => 'html')",
-    "io_probe_report_full(regclass,interval,boolean,boolean,jsonb,jsonb)":
+    "io_probe_report_full(regclass,text,boolean,boolean,jsonb,jsonb)":
         """io_probe_report_full('public.probed', '30 ms', promised => '{"iops": 1000}')""",
-    "io_probe_seqscan_full(regclass,text[],interval,boolean,integer,integer,text,jsonb)":
+    "io_probe_seqscan_full(regclass,text[],text,boolean,integer,integer,text,jsonb)":
         "io_probe_seqscan_full('public.probed', cold => true)",
-    "io_probe_sync_full(text,text[],interval,integer,integer,jsonb)":
+    "io_probe_sync_full(text,text[],text,integer,integer,jsonb)":
         "io_probe_sync_full(sections => '{no_sync}')",
 }
 WRITES = {"25006"}

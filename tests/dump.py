@@ -84,7 +84,7 @@ class Dump(unittest.TestCase):
                 series = restored.value("SELECT count(DISTINCT series) FROM io_probe_runs WHERE probe = 'ping'")
                 self.assertEqual(series, 2)
                 restored.run("DROP TABLE here")
-                self.assertEqual(restored.value("SELECT io_probe_prune('0')"), len(runs) + 1)
+                self.assertEqual(restored.value("SELECT io_probe_prune('0', force => true)"), len(runs) + 1)
                 self.assertEqual(restored.value("SELECT count(*) FROM io_probe_results"), 0)
 
     def test_dropped_and_created(self):

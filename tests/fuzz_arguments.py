@@ -32,11 +32,14 @@ TEXTS = [
     "", " ", "direct", "DIRECT", "os", "é", "\u202e", "x" * 20000, "'", '"', "\\", "$$", "%s%n", "\n", "a\nb", "NULL",
     "-1", "{}", "../../etc/passwd", "/dev/sda", "'; DROP TABLE plain; --", "\U0001f4be", "\x01\x7f",
 ]
+# Arguments of type text that are times.
+TIMES = {"duration", "every", "keep"}
 INTEGERS = [0, 1, -1, 2, 3, 7, 8, 9, 10, 100, 1000, 32767, 65536, 2**31 - 1, -(2**31)]
 BIGINTS = [*INTEGERS, 2**31, 2**63 - 1, -(2**63), 2**53 + 1]
 INTERVALS = [
     "0", "-1 ms", "1 us", "100 ms", "101 ms", "-178000000 years", "178000000 years", "1 mon -30 days", "infinity",
     "-infinity", "1 day -24 hours", "00:00:00.0000005", "x", "", "1e300 s", "P1Y", "2147483647 days 2562047788 hours",
+    "1", "1.5", "+3", " 1 ", "1e3", "@ 1", "1 é", "1:00", "1 2", "1 ago",
 ]
 FLOATS = ["0", "1", "-1", "0.5", "1e-300", "1e308", "NaN", "Infinity", "-Infinity", "1.0000001", "-0"]
 
@@ -61,7 +64,7 @@ GOOD_TEXTS = {
     "engine": ["auto", "io_uring", "threads"],
 }
 GOOD_INTEGERS = {"chunk_kb": [8, 64, 256], "write_kb": [8, 16]}
-GOOD_INTERVALS = {"every": ["0", "1 ms", "10 ms", "10 ms"], "keep": ["1 year"]}
+GOOD_TIMES = {"every": ["0", "1 ms", "10 ms", "10 ms"], "keep": ["1 year"]}
 GOOD_OPTIONS = {
     "max_bytes": [8192, 65536, 1 << 20],
     "precision": [0.1, 0.5],
@@ -175,7 +178,7 @@ class Fuzzer:
         if not function.arguments or function.arguments[-1] != ("options", "jsonb"):
             return []
         # Options are checked before the other arguments.
-        needed = {"regclass": "'plain'", "text": "'SELECT 1'", "json": "'[]'", "interval": "'1 ms'"}
+        needed = {"regclass": "'plain'", "text": "'SELECT 1'", "json": "'[]'"}
         values = [needed[type_name] for _, type_name in function.arguments[: function.required]]
         unknown = """options => '{"?": 1}'"""
         try:
@@ -248,8 +251,8 @@ class Fuzzer:
             return literal(pick(RELATIONS[:9] + ['"we""ird"', "toast"]), "regclass").replace(
                 "'toast'", f"'{self.oids['toast']}'"
             )
-        if type_name == "interval":
-            return literal(pick(GOOD_INTERVALS.get(name, ["1 ms", "1 ms", "2 ms"])), type_name)
+        if name in TIMES:
+            return literal(pick(GOOD_TIMES.get(name, ["1 ms", "1 ms", "2 ms"])), type_name)
         if type_name == "boolean":
             return pick(["true", "false"])
         if type_name == "integer":
@@ -340,7 +343,7 @@ class Fuzzer:
                 ]
             )
             return literal(found, "regclass")
-        if type_name == "interval":
+        if name in TIMES:
             return literal(pick(INTERVALS), type_name)
         if type_name == "boolean":
             return pick(["'yes'", "'maybe'", "''", "'1'"]) + "::boolean"

@@ -54,7 +54,7 @@ LIGHT = {
     "measure": call("measure", "probed", probe="seqscan", args=BRIEF),
     "record": call("record", "probed", probe="seqscan", args=BRIEF),
     "report": call("report", "probed", duration="5 ms"),
-    "prune": call("prune", keep="10 s"),
+    "prune": call("prune", keep="10 s", force=True),
     "compare": call("compare", run_a=1, run_b=2),
     "changes": "io_probe_changes()",
     "cache": "io_probe_cache('probed')",

@@ -7,6 +7,7 @@ time. The tests of RightsAttacks that set a trap show first that it works at all
 extension's keeps it from that.
 """
 
+import collections
 import json
 import os
 import threading
@@ -35,6 +36,21 @@ ACT = f"""BEGIN EXECUTE 'COPY (SELECT 1) TO ''{OWNED}''';
     EXCEPTION WHEN insufficient_privilege THEN NULL; END"""
 # Values for jsonb, as text: they make intervals that lie the wrong way round, and overflow.
 EXTREMES = ["5", "-5", "0", "1.7e308", "-1.7e308", '"Infinity"', '"-Infinity"', '"NaN"', "5e-324", "null"]
+FLOATS = [json.loads(value) for value in EXTREMES]
+# By the type of a column, values that it can hold, over which a reader may stumble, and such as are refused.
+ODD_VALUES = {
+    "double precision": (FLOATS, ["fast", [1]]),
+    "bigint": ([(1 << 63) - 1, -1 << 63, None, "-0"], ["NaN", 1.5, 1 << 63]),
+    "integer": ([(1 << 31) - 1, -1 << 31, None, "+1"], ["Infinity", 1 << 31]),
+    "smallint": ([32767, None], [32768]),
+    "boolean": (["yes", "0", None], ["perhaps", 0.5]),
+    "text": (["", None, "NaN", "-1", "1e400", "x" * 10000, "\u202e\n", "in use, paced", ["direct"], {"a": 1}], ["x" * 10001]),
+    "text[]": ([None, [None], [["a"], ["b"]], "{a,NULL}", "[5:6]={a,b}", ["x" * 10000], [1, {"a": []}]], ["{", ["x" * 10001], 5]),
+    "timestamp with time zone": (["infinity", "-infinity", "4714-11-24 00:00 BC", "0044-03-15 BC", "294276-12-31 23:59:59", None,
+                                  "10000-01-02 03:04", "now"], ["13/01/2026", "1.2.2026", "2026-01-13 25:00", "never"]),
+    "regclass": ([0, (1 << 32) - 1, -1, None], ["-", "pg_class", "none.such", 1 << 32]),
+    "jsonb": ([None, [[[[]]]], "x", 1, {"a": {"b": None}}], [{"a": ["x" * 10001]}]),
+}  # fmt: skip
 # SQLSTATEs: the object is there already; or it is not the one that it should be.
 EXISTS = ["42P07", "42710", "42723", "55000"]
 
@@ -283,7 +299,7 @@ class RightsAttacks(unittest.TestCase):
                     "SELECT io_probe_measure('ping', 'tbl', '{\"count\": 1}') AS run")
         calls = ["SELECT io_probe_import(run) FROM run",
                  "SELECT io_probe_record('ping', 'tbl', '{\"count\": 1}')",
-                 "SELECT io_probe_prune('0 s')"]
+                 "SELECT io_probe_prune('0 s', true)"]
         write = """INSERT INTO io_probe_runs (started_at, probe, object, status, system_identifier)
             VALUES (now(), 'none', 'none', 'failed', '1'); INSERT INTO io_probe_results VALUES (0, 1, '{}');
             DELETE FROM io_probe_results; DELETE FROM io_probe_runs"""
@@ -360,24 +376,84 @@ class RightsAttacks(unittest.TestCase):
                             # Refused before it is stored.
                             self.assertIn(failure.sqlstate, ["22003", "22023", "22P02"], failure)
         say(f"{sum(map(len, stored.values()))} odd runs were stored")
-        views = owner.run("SELECT oid::regclass FROM pg_class WHERE relkind = 'v' "
-                          "AND relname LIKE 'io\\_probe%' AND relname <> 'io_probe_device_counters'")
-        self.assertIn("io_probe_metrics", views)
-        readers = [f"SELECT row_to_json(v) FROM {view} AS v" for view in views]
-        readers += [f"SELECT * FROM io_probe_changes({last})" for last in [1, 10, 1000]]
-        readers += [f"SELECT * FROM io_probe_compare('{label}', 'odd')" for label in ["odd", "good"]]
+        pairs = []
         for probe, runs in stored.items():
             self.assertGreater(len(runs), 10, probe)
             some = runs if LONG else runs[::7]
-            readers += [f"SELECT * FROM io_probe_compare({runs[0]}, {run})" for run in some]
+            pairs += [f"SELECT * FROM io_probe_compare({runs[0]}, {run})" for run in some]
+        self.assert_can_be_read(owner, pairs)
+        self.assertGreater(owner.value(f"SELECT count(*) FROM io_probe_latest WHERE run_id >= {good}"), 0)
+
+    def assert_can_be_read(self, session, further):
+        """Reads all that shows stored runs, with the labels good and odd, and what these further queries show."""
+        views = session.run("SELECT oid::regclass FROM pg_class WHERE relkind = 'v' "
+                            "AND relname LIKE 'io\\_probe%' AND relname <> 'io_probe_device_counters'")
+        self.assertIn("io_probe_metrics", views)
+        readers = [f"SELECT v::text, row_to_json(v) FROM {view} AS v" for view in views]
+        readers += [f"SELECT * FROM io_probe_changes({last})" for last in [1, 10, 1000]]
+        readers += [f"SELECT * FROM io_probe_compare('{label}', 'odd')" for label in ["odd", "good"]]
         spoilt = []
-        for reader in readers:
+        for reader in readers + further:
             try:
-                owner.run(reader)
+                session.run(reader)
             except Failure as failure:
                 spoilt.append(f"{reader}: {failure}")
         self.assertEqual(spoilt, [])
-        self.assertGreater(owner.value(f"SELECT count(*) FROM io_probe_latest WHERE run_id >= {good}"), 0)
+
+    def test_columns_of_imported_runs(self):
+        """Whatever the types of the columns of a run and of its rows hold: others read it, under any settings."""
+        owner = self.database()
+        owner.run("CREATE EXTENSION pg_io_probe; CREATE TABLE tbl AS SELECT 1 AS id")
+        owner.run("GRANT EXECUTE ON FUNCTION io_probe_import TO mallory")
+        measured = owner.value("io_probe_measure('ping', 'tbl', '{\"count\": 1}')")
+        mallory = self.mallory()
+        mallory.run("SET datestyle = 'SQL, DMY'; SET timezone = 'Asia/Kolkata'; SET extra_float_digits = -15")
+        columns = owner.rows("""
+            SELECT probe, attname AS name, format_type(atttypid, NULL) AS type
+            FROM pg_attribute, LATERAL (SELECT substring(attrelid::regclass::text, '^io_probe_(.*)_full_row$')) AS p (probe)
+            WHERE attrelid IN (SELECT c.oid FROM pg_class AS c JOIN pg_depend AS d ON d.objid = c.reltype AND d.deptype = 'e'
+                               JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'pg_io_probe')
+                AND probe NOT IN ('correlation', 'explain')""")
+        stored = collections.Counter()
+
+        def row(probe, number):
+            """A row with values of each type, that is an item of its own."""
+            values = {"text": f"direct {number}", "text[]": [], "boolean": True, "regclass": 7, "jsonb": {},
+                      "timestamp with time zone": "2026-01-13T00:00:00+00:00"}  # fmt: skip
+            return {other["name"]: values.get(other["type"], number) for other in columns if other["probe"] == probe}
+
+        for column in columns:
+            probe, name = column["probe"], column["name"]
+            held, refused = ODD_VALUES[column["type"]]
+            rows = [{**row(probe, number), name: value} for number, value in enumerate(held)]
+            mallory.value(f"io_probe_import({literal(json.dumps({**measured, 'probe': probe, 'rows': rows}))}, 'odd')")
+            stored[probe] += 1
+            for value in refused:
+                run = json.dumps({**measured, "probe": probe, "rows": [row(probe, 1), {**row(probe, 2), name: value}]})
+                with self.assertRaises(Failure, msg=(probe, name, value)) as failed:
+                    mallory.value(f"io_probe_import({literal(run)}, 'odd')")
+                self.assertIn(failed.exception.sqlstate, ["22003", "22007", "22008", "22023", "22P02"], failed.exception)
+        self.assertGreater(stored.keys(), {"seqscan", "ping", "report", "recommend"})
+        longs = [-1 << 63, (1 << 63) - 1, 0]
+        header = {
+            "elapsed_ms": FLOATS, "steal_pct": FLOATS, "own_bytes": longs, "other_bytes": longs, "relid": [-1, 0, None],
+            "relkind": ["", "xyz", 0], "started_at": ["4714-11-24 00:00 BC", "epoch", "now"], "object": ["", "x" * 10000],
+            "settings": [{}, {"": None, "a": [{}]}], "leaves": [[], [{}, {"": {}}]], "args": [{}, {"options": 5}],
+        }  # fmt: skip
+        for name, held in header.items():
+            for value in held:
+                run = {**measured, "probe": "depth", "rows": [row("depth", 1)], name: value}
+                mallory.value(f"io_probe_import({literal(json.dumps(run))}, 'odd')")
+        owner.value(f"io_probe_import({literal(json.dumps(measured))}, 'good')")
+        for settings in [{"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres"},
+                         {"datestyle": "German, DMY", "timezone": "America/New_York", "intervalstyle": "sql_standard"},
+                         {"datestyle": "Postgres, YMD", "timezone": "Pacific/Apia", "intervalstyle": "iso_8601"}]:
+            with self.subTest(settings):
+                owner.run("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+                self.assert_can_be_read(owner, [])
+        # Nobody sees that by accident.
+        for run in owner.rows("SELECT id FROM io_probe_runs WHERE probe = 'report'"):
+            self.may_fail(owner, f"SELECT * FROM io_probe_report(run => {run['id']})", "22023")
 
     def test_a_probe_that_is_another_one_when_it_is_run(self):
         """A run is that of the extension's probe, though a schema on search_path changes its name."""
@@ -490,7 +566,7 @@ class RightsAttacks(unittest.TestCase):
                                          "WHERE pattern = 'tuple'")
                 self.assertEqual(tuples["relname"], code)
                 self.assertEqual(len(session.rows("SELECT * FROM io_probe_changes()")), 1)
-                session.run("SELECT io_probe_prune('0 s')")
+                session.run("SELECT io_probe_prune('0 s', true)")
                 self.assertEqual(session.run("SELECT count(*) FROM io_probe_runs"), ["0"])
         self.assertFalse(os.path.exists(OWNED))
 

@@ -6,7 +6,6 @@ use io_probe_core::measure::random::{self, Engines, Look, Plan, RandomRun, Step,
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde_json::json;
 
@@ -19,6 +18,7 @@ use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;

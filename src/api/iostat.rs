@@ -9,7 +9,6 @@ use io_probe_core::machine::device::{BlockDevice, Roots};
 use io_probe_core::machine::iostat::{self, SnapshotSeries, Watch};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::device::leaves_of_server;
@@ -21,6 +20,7 @@ use crate::call::{Begin, Call};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 

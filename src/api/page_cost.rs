@@ -3,7 +3,6 @@
 mod result;
 mod times;
 
-use pgrx::datum;
 use pgrx::prelude::*;
 use serde_json::json;
 
@@ -17,6 +16,7 @@ use crate::call::probe::Probe;
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
@@ -29,7 +29,7 @@ fn io_probe_page_cost(
     rel: Option<pg_sys::Oid>,
     densities: Option<Elements<f64>>,
     concurrencies: Option<Elements<i32>>,
-    duration: Option<datum::Interval>,
+    duration: Option<Interval>,
     cold: Option<bool>,
     seed: Option<i64>,
     options: Option<JsonbText>,

@@ -8,7 +8,6 @@ use io_probe_core::measure::ping::{self, Pong, Writer};
 use io_probe_core::measure::random::{Found, Look, Plan};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde_json::json;
 
@@ -21,6 +20,7 @@ use crate::call::{Attempt, Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;

@@ -12,7 +12,6 @@ use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::order::{Permutation, overlap};
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::cache::cached_bytes;
@@ -24,6 +23,7 @@ use crate::call::probe::Probe;
 use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;

@@ -4,7 +4,6 @@ mod curve;
 
 use io_probe_core::measure::readahead::LARGEST_WINDOW;
 use io_probe_core::run::budget::Limits;
-use pgrx::datum;
 use pgrx::prelude::*;
 use serde_json::json;
 
@@ -16,6 +15,7 @@ use crate::call::probe::Probe;
 use crate::call::{Begin, ProbedRelation};
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::Elements;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::storage::relation::Fork;
@@ -33,7 +33,7 @@ pub(super) const PRECISION: f64 = 0.03;
 fn io_probe_readahead(
     rel: Option<pg_sys::Oid>,
     windows_kb: Option<Elements<i32>>,
-    duration: Option<datum::Interval>,
+    duration: Option<Interval>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {

@@ -9,7 +9,6 @@ mod wal;
 use std::time::Duration;
 
 use io_probe_core::run::budget::Limits;
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use self::place::TablespaceTarget;
@@ -25,6 +24,7 @@ use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 

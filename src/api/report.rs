@@ -17,7 +17,6 @@ mod text;
 
 use std::time::Duration;
 
-use pgrx::datum::Interval;
 use pgrx::{prelude::*, spi};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,6 +29,7 @@ use crate::call::options::{MEASURING, Options};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::history::report_lines;

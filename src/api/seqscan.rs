@@ -12,7 +12,6 @@ use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::BlockReader;
 use io_probe_core::measure::scan::{self, Buffered, Direct, Scan, ScanRun, Steps};
 use io_probe_core::run::budget::{Limits, Stop};
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 
 use super::row::account_notes;
@@ -24,6 +23,7 @@ use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;

@@ -9,7 +9,6 @@ use io_probe_core::measure::sync::{
     Case, CaseTimes, FLUSHES, FlushMethod, Group, Layout, Section, Selection,
 };
 use io_probe_core::stats::MIN_TURNS;
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 
@@ -23,6 +22,7 @@ use crate::call::{Attempt, Begin, ProbedPlace};
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::Elements;
 use crate::pg::backend::encoding::Text;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;

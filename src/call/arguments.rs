@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
 use super::named::named;
 use crate::error::{Error, Result};
 use crate::gucs;
+use crate::pg::backend::interval::Interval;
 
 /// The three ways in which a page travels, in the order of their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
-use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
 use super::arguments;
 use super::named::quoted;
 use crate::error::{Error, Result};
 use crate::gucs;
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::settings::{self, Units};
 

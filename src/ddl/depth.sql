@@ -76,25 +76,25 @@ COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 CREATE FUNCTION io_probe_depth(
     rel      regclass,
     depths   integer[] DEFAULT NULL,
-    duration interval  DEFAULT NULL,
+    duration text      DEFAULT NULL,
     seed     bigint    DEFAULT NULL,
     options  jsonb     DEFAULT '{}'
 )
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
-REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], interval, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
     rel      regclass,
     depths   integer[] DEFAULT NULL,
-    duration interval  DEFAULT NULL,
+    duration text      DEFAULT NULL,
     seed     bigint    DEFAULT NULL,
     options  jsonb     DEFAULT '{}'
 )
 RETURNS SETOF io_probe_depth_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], interval, bigint, jsonb) IS 'The rows of io_probe_depth with all columns';
-REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], interval, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) IS 'The rows of io_probe_depth with all columns';
+REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;

@@ -92,7 +92,7 @@ COMMENT ON COLUMN io_probe_runs.probe IS 'Name of the probe: seqscan is io_probe
 COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for sync wal or tablespace NAME; else server';
 COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended with an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
 COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; else NULL';
-COMMENT ON COLUMN io_probe_runs.message IS 'Message if the run failed or was skipped; else NULL';
+COMMENT ON COLUMN io_probe_runs.message IS 'Message if the run failed or was skipped, or its first 10,000 characters; else NULL';
 COMMENT ON COLUMN io_probe_runs.args IS 'Arguments that were given, without the relation and without those equal to their default: each as its type prints it, amounts among the options as numbers, so that equal arguments make one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
@@ -146,9 +146,9 @@ AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
 COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
-CREATE FUNCTION io_probe_prune(keep interval)
+CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(interval) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Needs EXECUTE';
-REVOKE ALL ON FUNCTION io_probe_prune(interval) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Less than a day is refused unless force is true. Needs EXECUTE';
+REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;

@@ -89,28 +89,28 @@ CREATE TYPE io_probe_iostat_row AS (
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 
 CREATE FUNCTION io_probe_iostat(
-    every   interval DEFAULT '1 s',
+    every   text     DEFAULT '1 s',
     count   integer  DEFAULT 1,
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(interval, integer, jsonb) IS 'Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
-REVOKE ALL ON FUNCTION io_probe_iostat(interval, integer, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION io_probe_iostat(interval, integer, jsonb) TO pg_monitor;
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
+REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
 CREATE FUNCTION io_probe_iostat_full(
-    every   interval DEFAULT '1 s',
+    every   text     DEFAULT '1 s',
     count   integer  DEFAULT 1,
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_iostat_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) IS 'The rows of io_probe_iostat with all columns';
-REVOKE ALL ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION io_probe_iostat_full(interval, integer, jsonb) TO pg_monitor;
+COMMENT ON FUNCTION io_probe_iostat_full(text, integer, jsonb) IS 'The rows of io_probe_iostat with all columns';
+REVOKE ALL ON FUNCTION io_probe_iostat_full(text, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_iostat_full(text, integer, jsonb) TO pg_monitor;
 
 -- The devices while a query runs.
 
@@ -230,22 +230,22 @@ COMMENT ON TYPE io_probe_iostat_query_row IS 'Row of io_probe_iostat_query: one 
 
 CREATE FUNCTION io_probe_iostat_query(
     query   text,
-    every   interval DEFAULT '1 s',
+    every   text     DEFAULT '1 s',
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_iostat_query_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_query(text, interval, jsonb) IS 'Runs a query with the caller''s rights, discards its rows, and returns the rows of io_probe_iostat for the time that it took, then one row with the query''s own figures. The query must be one statement that reads; a statement that writes is refused. Only statement_timeout limits its time. Takes no lock, so the query may call a probe, and this function up to four deep. Needs EXECUTE. Options: device';
-REVOKE ALL ON FUNCTION io_probe_iostat_query(text, interval, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_iostat_query(text, text, jsonb) IS 'Runs a query with the caller''s rights, discards its rows, and returns the rows of io_probe_iostat for the time that it took, then one row with the query''s own figures. The query must be one statement that reads; a statement that writes is refused. Only statement_timeout limits its time. Takes no lock, so the query may call a probe, and this function up to four deep. Needs EXECUTE. Options: device';
+REVOKE ALL ON FUNCTION io_probe_iostat_query(text, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_iostat_query_full(
     query   text,
-    every   interval DEFAULT '1 s',
+    every   text     DEFAULT '1 s',
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_iostat_query_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_query_full(text, interval, jsonb) IS 'The rows of io_probe_iostat_query with all columns';
-REVOKE ALL ON FUNCTION io_probe_iostat_query_full(text, interval, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_iostat_query_full(text, text, jsonb) IS 'The rows of io_probe_iostat_query with all columns';
+REVOKE ALL ON FUNCTION io_probe_iostat_query_full(text, text, jsonb) FROM PUBLIC;

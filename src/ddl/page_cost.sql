@@ -70,7 +70,7 @@ CREATE FUNCTION io_probe_page_cost(
     rel           regclass,
     densities     double precision[] DEFAULT '{0.03,0.1,0.2,0.35,0.5,0.72,1}',
     concurrencies integer[]          DEFAULT NULL,
-    duration      interval           DEFAULT NULL,
+    duration      text               DEFAULT NULL,
     cold          boolean            DEFAULT false,
     seed          bigint             DEFAULT NULL,
     options       jsonb              DEFAULT '{}'
@@ -78,14 +78,14 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], interval, boolean, bigint, jsonb) IS 'Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to twice that if a time is not known to within a tenth by then. Reads from the device what the OS page cache does not hold, and drops it from there afterwards. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], interval, boolean, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to twice that if a time is not known to within a tenth by then. Reads from the device what the OS page cache does not hold, and drops it from there afterwards. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
     rel           regclass,
     densities     double precision[] DEFAULT '{0.03,0.1,0.2,0.35,0.5,0.72,1}',
     concurrencies integer[]          DEFAULT NULL,
-    duration      interval           DEFAULT NULL,
+    duration      text               DEFAULT NULL,
     cold          boolean            DEFAULT false,
     seed          bigint             DEFAULT NULL,
     options       jsonb              DEFAULT '{}'
@@ -93,5 +93,5 @@ CREATE FUNCTION io_probe_page_cost_full(
 RETURNS SETOF io_probe_page_cost_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], interval, boolean, bigint, jsonb) IS 'The rows of io_probe_page_cost with all columns';
-REVOKE ALL ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], interval, boolean, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'The rows of io_probe_page_cost with all columns';
+REVOKE ALL ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;

@@ -58,26 +58,26 @@ CREATE FUNCTION io_probe_ping(
     rel     regclass,
     path    text     DEFAULT 'direct',
     mode    text     DEFAULT 'read',
-    every   interval DEFAULT '100 ms',
+    every   text     DEFAULT '100 ms',
     count   integer  DEFAULT 10,
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
-REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, interval, integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
     rel     regclass,
     path    text     DEFAULT 'direct',
     mode    text     DEFAULT 'read',
-    every   interval DEFAULT '100 ms',
+    every   text     DEFAULT '100 ms',
     count   integer  DEFAULT 10,
     options jsonb    DEFAULT '{}'
 )
 RETURNS SETOF io_probe_ping_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, interval, integer, jsonb) IS 'The rows of io_probe_ping with all columns';
-REVOKE ALL ON FUNCTION io_probe_ping_full(regclass, text, text, interval, integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) IS 'The rows of io_probe_ping with all columns';
+REVOKE ALL ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) FROM PUBLIC;

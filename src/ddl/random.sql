@@ -137,7 +137,7 @@ COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
 CREATE FUNCTION io_probe_random(
     rel      regclass,
     paths    text[]   DEFAULT '{direct,server,os}',
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     cold     boolean  DEFAULT false,
     depth    integer  DEFAULT 1,
     seed     bigint   DEFAULT NULL,
@@ -146,13 +146,13 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served the fetches and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], interval, boolean, integer, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served the fetches and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
     rel      regclass,
     paths    text[]   DEFAULT '{direct,server,os}',
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     cold     boolean  DEFAULT false,
     depth    integer  DEFAULT 1,
     seed     bigint   DEFAULT NULL,
@@ -161,5 +161,5 @@ CREATE FUNCTION io_probe_random_full(
 RETURNS SETOF io_probe_random_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random_full(regclass, text[], interval, boolean, integer, bigint, jsonb) IS 'The rows of io_probe_random with all columns';
-REVOKE ALL ON FUNCTION io_probe_random_full(regclass, text[], interval, boolean, integer, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'The rows of io_probe_random with all columns';
+REVOKE ALL ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;

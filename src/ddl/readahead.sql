@@ -91,23 +91,23 @@ COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readah
 CREATE FUNCTION io_probe_readahead(
     rel        regclass,
     windows_kb integer[] DEFAULT '{16,32,64,128,256,512,1024,2048,4096}',
-    duration   interval  DEFAULT NULL,
+    duration   text      DEFAULT NULL,
     options    jsonb     DEFAULT '{}'
 )
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], interval, jsonb) IS 'Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. The windows take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], interval, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. The windows take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
     rel        regclass,
     windows_kb integer[] DEFAULT '{16,32,64,128,256,512,1024,2048,4096}',
-    duration   interval  DEFAULT NULL,
+    duration   text      DEFAULT NULL,
     options    jsonb     DEFAULT '{}'
 )
 RETURNS SETOF io_probe_readahead_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], interval, jsonb) IS 'The rows of io_probe_readahead with all columns';
-REVOKE ALL ON FUNCTION io_probe_readahead_full(regclass, integer[], interval, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) IS 'The rows of io_probe_readahead with all columns';
+REVOKE ALL ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) FROM PUBLIC;

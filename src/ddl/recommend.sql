@@ -53,7 +53,7 @@ COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one settin
 CREATE FUNCTION io_probe_recommend(
     rel      regclass DEFAULT NULL,
     settings text[]   DEFAULT NULL,
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
     unit     text     DEFAULT 'seq_page',
@@ -62,13 +62,13 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is better, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], interval, boolean, boolean, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is better, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
     rel      regclass DEFAULT NULL,
     settings text[]   DEFAULT NULL,
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
     unit     text     DEFAULT 'seq_page',
@@ -77,5 +77,5 @@ CREATE FUNCTION io_probe_recommend_full(
 RETURNS SETOF io_probe_recommend_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
-REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], interval, boolean, boolean, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
+REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;

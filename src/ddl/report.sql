@@ -26,7 +26,7 @@ COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: stateme
 
 CREATE FUNCTION io_probe_report_full(
     rel      regclass DEFAULT NULL,
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
     promised jsonb    DEFAULT NULL,
@@ -35,8 +35,8 @@ CREATE FUNCTION io_probe_report_full(
 RETURNS SETOF io_probe_report_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_full_wrapper';
-COMMENT ON FUNCTION io_probe_report_full(regclass, interval, boolean, boolean, jsonb, jsonb) IS 'The lines of io_probe_report as rows, to be joined and stored';
-REVOKE ALL ON FUNCTION io_probe_report_full(regclass, interval, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'The lines of io_probe_report as rows, to be joined and stored';
+REVOKE ALL ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -46,7 +46,7 @@ COMMENT ON COLUMN io_probe_report_row.report IS 'The line';
 
 CREATE FUNCTION io_probe_report(
     rel      regclass DEFAULT NULL,
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     cold     boolean  DEFAULT false,
     writes   boolean  DEFAULT false,
     promised jsonb    DEFAULT NULL,
@@ -57,5 +57,5 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
-REVOKE ALL ON FUNCTION io_probe_report(regclass, interval, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
+REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;

@@ -110,7 +110,7 @@ COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
 CREATE FUNCTION io_probe_seqscan(
     rel       regclass,
     paths     text[]   DEFAULT '{direct,server,os}',
-    duration  interval DEFAULT NULL,
+    duration  text     DEFAULT NULL,
     cold      boolean  DEFAULT false,
     depth     integer  DEFAULT NULL,
     chunk_kb  integer  DEFAULT NULL,
@@ -120,13 +120,13 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
-REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], interval, boolean, integer, integer, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
     rel       regclass,
     paths     text[]   DEFAULT '{direct,server,os}',
-    duration  interval DEFAULT NULL,
+    duration  text     DEFAULT NULL,
     cold      boolean  DEFAULT false,
     depth     integer  DEFAULT NULL,
     chunk_kb  integer  DEFAULT NULL,
@@ -136,5 +136,5 @@ CREATE FUNCTION io_probe_seqscan_full(
 RETURNS SETOF io_probe_seqscan_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], interval, boolean, integer, integer, text, jsonb) IS 'The rows of io_probe_seqscan with all columns';
-REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], interval, boolean, integer, integer, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'The rows of io_probe_seqscan with all columns';
+REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;

@@ -83,7 +83,7 @@ COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writ
 CREATE FUNCTION io_probe_sync(
     spcname  text     DEFAULT NULL,
     sections text[]   DEFAULT NULL,
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     depth    integer  DEFAULT 1,
     write_kb integer  DEFAULT NULL,
     options  jsonb    DEFAULT '{}'
@@ -91,13 +91,13 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], interval, integer, integer, jsonb) IS 'Times writes and syncs of a nameless scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by default a WAL block), and wal_segment. All rows take turns and share the duration; without a duration each row lasts at most pg_io_probe.row_duration, and all together half of pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_sync(text, text[], interval, integer, integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Times writes and syncs of a nameless scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by default a WAL block), and wal_segment. All rows take turns and share the duration; without a duration each row lasts at most pg_io_probe.row_duration, and all together half of pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
     spcname  text     DEFAULT NULL,
     sections text[]   DEFAULT NULL,
-    duration interval DEFAULT NULL,
+    duration text     DEFAULT NULL,
     depth    integer  DEFAULT 1,
     write_kb integer  DEFAULT NULL,
     options  jsonb    DEFAULT '{}'
@@ -105,5 +105,5 @@ CREATE FUNCTION io_probe_sync_full(
 RETURNS SETOF io_probe_sync_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync_full(text, text[], interval, integer, integer, jsonb) IS 'The rows of io_probe_sync with all columns';
-REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], interval, integer, integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS 'The rows of io_probe_sync with all columns';
+REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) FROM PUBLIC;

@@ -5,6 +5,7 @@ pub(crate) mod descriptors;
 pub(crate) mod encoding;
 pub(crate) mod executor;
 pub(crate) mod interrupts;
+pub(crate) mod interval;
 pub(crate) mod json;
 pub(crate) mod lock;
 pub(crate) mod names;

@@ -8,6 +8,6 @@ pub(crate) mod query;
 mod tables;
 
 pub(crate) use environment::{RelationFacts, server_facts, setting_values};
-pub(crate) use insert::{check_possible, delete_older, first_that_fits_no_row, insert, is_of_the_future};
+pub(crate) use insert::{MOST_OF_TEXT, check_possible, delete_older, insert};
 pub(crate) use probe::{Failed, ProbeFunction, Value};
 pub(crate) use query::report_lines;

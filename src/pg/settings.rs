@@ -10,6 +10,14 @@ pub(in crate::pg) const PLAIN: [(&CStr, &str); 3] =
     [OWN_NAMES, (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
 pub(in crate::pg) const OWN_NAMES: (&CStr, &str) = (c"search_path", "pg_catalog, pg_temp");
 
+/// Intervals are always read and printed in the same form.
+pub(in crate::pg) const OWN_INTERVALS: (&CStr, &str) = (c"intervalstyle", "postgres");
+
+/// Settings under which the text of a value depends on the value alone, and a date that may be read in more
+/// than one way is refused.
+pub(in crate::pg) const OWN_FORMS: [(&CStr, &str); 4] =
+    [OWN_INTERVALS, (c"datestyle", "ISO, YMD"), (c"timezone", "UTC"), (c"extra_float_digits", "1")];
+
 /// Settings that hold until this is dropped, or an ERROR puts the earlier values back.
 pub(in crate::pg) struct SettingsLevel {
     level: i32,

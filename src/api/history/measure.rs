@@ -32,7 +32,7 @@ use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts as catalog_facts;
-use crate::pg::history::{Failed, ProbeFunction, Value as Given, server_facts};
+use crate::pg::history::{Failed, MOST_OF_TEXT, ProbeFunction, Value as Given, server_facts};
 
 /// Version of the layout of a result.
 pub(super) const FORMAT: u32 = 1;
@@ -48,13 +48,7 @@ pub(in crate::api) fn measure(
     rel: Option<pg_sys::Oid>,
     args: Option<JsonbText>,
 ) -> Result<JsonbText> {
-    let probe = probe.ok_or_else(|| Error::invalid("probe must not be null"))?;
-    let recordable = Probe::recordable();
-    let probe = Probe::among(probe, &recordable)?;
-    // An older catalog lacks some functions.
-    let function = ProbeFunction::find(&probe.function_of_all_columns())
-        .or_else(|| ProbeFunction::find(probe.function()))
-        .ok_or_else(|| Probe::unknown(probe.name(), &recordable))?;
+    let (probe, function) = find(probe.ok_or_else(|| Error::invalid("probe must not be null"))?)?;
     let args = options::object("args", args)?;
     let rel = match probe.recorded() {
         // Runs of another table are another series.
@@ -94,6 +88,17 @@ pub(in crate::api) fn measure(
     });
     let _memory = memory::hold(COPIES * rows.len())?;
     Ok(with_rows(&[run, json!(surroundings), facts, of_server], &rows))
+}
+
+/// The probe of this name, and its function.
+pub(super) fn find(name: &str) -> Result<(Probe, ProbeFunction)> {
+    let recordable = Probe::recordable();
+    let probe = Probe::among(name, &recordable)?;
+    // An older catalog lacks some functions.
+    let function = ProbeFunction::find(&probe.function_of_all_columns())
+        .or_else(|| ProbeFunction::find(probe.function()))
+        .ok_or_else(|| Probe::unknown(name, &recordable))?;
+    Ok((probe, function))
 }
 
 /// Most copies of the rows that are made.
@@ -146,6 +151,11 @@ fn values<'a>(
             _ => format!("Valid arguments are {}.", quoted(&others)),
         };
         return Err(Error::invalid(format!("probe \"{probe}\" has no argument \"{name}\"")).hint(hint));
+    }
+    if args.values().filter_map(Value::as_str).any(|text| text.chars().count() > MOST_OF_TEXT) {
+        let message =
+            format!("an argument of a recorded probe must not have more than {MOST_OF_TEXT} characters");
+        return Err(Error::too_large(message));
     }
     if rel.is_some() && !names.contains(&REL) {
         return Err(Error::invalid(format!("probe \"{probe}\" takes no relation")));

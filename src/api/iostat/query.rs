@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use io_probe_core::machine::account::{Account, AccountTally};
 use io_probe_core::machine::iostat::Sampler;
-use pgrx::datum::Interval;
 use pgrx::prelude::*;
 use serde_json::json;
 
@@ -15,6 +14,7 @@ use crate::call::Begin;
 use crate::call::options::Options;
 use crate::call::probe::Probe;
 use crate::error::{Error, Result};
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::row::Rows;
 use crate::pg::backend::server;

@@ -1,15 +1,31 @@
 //! Storing runs, and deleting them. Only these statements run with the rights of the tables' owner; no other
 //! role may write.
 
-use pgrx::datum::{DatumWithOid, Interval};
-use pgrx::{pg_sys, spi};
+use pgrx::datum::DatumWithOid;
 
+use super::probe::ProbeFunction;
 use super::tables::Tables;
 use crate::error::Result;
-use crate::pg::backend::encoding::Text;
+use crate::pg::backend::encoding::{MOST_BYTES, Text};
+use crate::pg::backend::interval::Interval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::check_may_write;
-use crate::pg::backend::names::{self, from_own};
+use crate::pg::backend::statement::StatementRows;
+use crate::pg::settings;
+
+/// Most characters of a text of a run: each figure may repeat it when runs are compared.
+pub(crate) const MOST_OF_TEXT: usize = 10_000;
+
+/// Most bytes of a row of a run, and of all that a run has besides its rows.
+const MOST_OF_PART: usize = 1 << 20;
+
+/// What a result must have, as a path that leads to it.
+const RESULT: &str = r#"strict $ ? (
+    @.started_at.type() == "string" && @.object.type() == "string" && @.system_identifier.type() == "string"
+    && (@.status == "ok" || @.status == "failed" || @.status == "skipped")
+    && @.args.type() == "object" && @.settings.type() == "object"
+    && @.leaves.type() == "array" && !exists(@.leaves[*] ? (@.type() != "object"))
+    && @.rows.type() == "array" && !exists(@.rows[*] ? (@.type() != "object")))"#;
 
 /// Can runs be stored, or deleted, here and now? `function` is the caller's name.
 pub(crate) fn check_possible(function: &str) -> Result<()> {
@@ -20,25 +36,65 @@ pub(crate) fn check_possible(function: &str) -> Result<()> {
     Tables::find().check_for_triggers()
 }
 
-/// Stores a result of which the header was checked, and returns the number of the run.
-pub(crate) fn insert(result: &JsonbText, label: Option<Text>) -> i64 {
+/// Stores a result, and returns the number of the run; or says why that is none. Stored is what the types of
+/// the columns and of the probe's rows hold of it, as they print it, so that it reads the same for everyone.
+pub(crate) fn insert(
+    result: &JsonbText,
+    probe: &ProbeFunction,
+    label: Option<Text>,
+) -> std::result::Result<i64, String> {
     let tables = Tables::find();
     let Tables { schema, columns, typed_columns, .. } = &tables;
+    // A relation's name may be unknown here, or another one's: a row keeps the oid.
     let statement = format!(
-        "WITH stored AS ( \
-             INSERT INTO {schema}.io_probe_runs ({columns}, label) SELECT {columns}, $2 \
-             FROM jsonb_to_record( \
+        "WITH RECURSIVE run AS MATERIALIZED ( \
+             SELECT * FROM jsonb_to_record( \
                  CASE WHEN jsonb_typeof($1 -> 'relation') = 'object' THEN $1 -> 'relation' \
-                     ELSE '{{}}' END || $1) \
-             AS run ({typed_columns}) RETURNING id \
+                     ELSE '{{}}' END \
+                 || $1 || jsonb_build_object('message', left($1 ->> 'message', {MOST_OF_TEXT}))) \
+             AS run ({typed_columns}) \
+         ), line AS MATERIALIZED ( \
+             SELECT ordinal, jsonb_set(to_jsonb(jsonb_populate_record($3, value - 'relid'::text)), \
+                 '{{relid}}', coalesce(to_jsonb((value ->> 'relid')::oid::int8), 'null'), false) AS result \
+             FROM jsonb_array_elements($1 -> 'rows') WITH ORDINALITY AS line (value, ordinal) \
+         ), part (name, value) AS ( \
+             SELECT 'the run without its rows', to_jsonb(run) FROM run \
+             UNION ALL \
+             SELECT 'row ' || ordinal, result FROM line WHERE length(result::text) > {MOST_OF_TEXT} \
+             UNION ALL \
+             SELECT inner_part.* FROM part, LATERAL ( \
+                 SELECT * FROM jsonb_each(CASE jsonb_typeof(part.value) WHEN 'object' THEN part.value END) \
+                 UNION ALL \
+                 SELECT part.name, value \
+                 FROM jsonb_array_elements(CASE jsonb_typeof(part.value) WHEN 'array' THEN part.value END) \
+             ) AS inner_part \
+         ), wrong (why) AS ( \
+             SELECT 'it must have the texts started_at, object and system_identifier, the objects args and \
+                 settings, the arrays of objects leaves and rows, and the status ok, failed or skipped' \
+             WHERE NOT jsonb_path_exists($1, '{RESULT}') \
+             UNION ALL \
+             SELECT 'its started_at is more than a day ahead' FROM run \
+             WHERE started_at > now() + '1 day'::interval \
+             UNION ALL \
+             SELECT left(name, 100) || ' is too long' FROM part \
+             WHERE length(name) > {MOST_OF_TEXT} OR CASE \
+                 WHEN jsonb_typeof(value) IN ('object', 'array') \
+                 THEN octet_length(value::text) > {MOST_OF_PART} \
+                 ELSE length(value #>> '{{}}') > {MOST_OF_TEXT} END \
+             LIMIT 1 \
+         ), stored AS ( \
+             INSERT INTO {schema}.io_probe_runs ({columns}, label) SELECT {columns}, $2 FROM run \
+             WHERE NOT EXISTS (SELECT FROM wrong) RETURNING id \
          ), lines AS ( \
              INSERT INTO {schema}.io_probe_results (run_id, ordinal, result) \
-             SELECT stored.id, line.ordinal, line.value \
-             FROM stored, jsonb_array_elements($1 -> 'rows') WITH ORDINALITY AS line(value, ordinal) \
+             SELECT stored.id, line.ordinal, line.result FROM stored, line \
          ) \
-         SELECT id FROM stored"
+         SELECT why FROM wrong UNION ALL SELECT id::text FROM stored"
     );
-    tables.write(&statement, &[DatumWithOid::from(result.clone()), DatumWithOid::from(label)])
+    let arguments = [result.clone().into(), label.into(), DatumWithOid::null_oid(probe.row_type)];
+    let write = || tables.write(&statement, &arguments, |rows| rows.one_text(MOST_BYTES).unwrap_or_default());
+    let answer = settings::with(&settings::OWN_FORMS, write);
+    answer.parse().map_err(|_| answer)
 }
 
 /// Deletes the runs that started longer ago than `keep`, and returns how many there were; and the rows of
@@ -56,38 +112,5 @@ pub(crate) fn delete_older(keep: Interval) -> i64 {
          ) \
          SELECT count(*) FROM old"
     );
-    tables.write(&statement, &[DatumWithOid::from(keep)])
-}
-
-/// The number of the first row of a result that is no object; a row whose values are not of the types that
-/// the probe's rows have is an ERROR. Both with the caller's rights.
-pub(crate) fn first_that_fits_no_row(result: &JsonbText, probe: &str) -> Option<i64> {
-    let rows = "jsonb_array_elements($1 -> 'rows') WITH ORDINALITY AS line(value, ordinal)";
-    let other = format!("SELECT min(ordinal) FROM {rows} WHERE jsonb_typeof(value) <> 'object'");
-    // A relation's name may be unknown here; what counts is the run's relation.
-    let typed = format!("SELECT count(jsonb_populate_record($2, value - 'relid'::text)) FROM {rows}");
-    let result = || DatumWithOid::from(result.clone());
-    let found = names::rows(&other, &[result()]).into_iter().next();
-    if found.is_none()
-        && let Some(row_type) = own_type(&format!("io_probe_{probe}_full_row"))
-    {
-        names::run_own(&typed, &[result(), DatumWithOid::null_oid(row_type)], |_| ());
-    }
-    found
-}
-
-/// Does a result say that it was measured tomorrow or later? It would never be old enough to be deleted.
-pub(crate) fn is_of_the_future(result: &JsonbText) -> bool {
-    let query = "SELECT ($1 ->> 'started_at')::timestamptz > now() + '1 day'::interval";
-    names::rows(query, &[DatumWithOid::from(result.clone())]).into_iter().next().unwrap_or(false)
-}
-
-/// A type of this extension.
-fn own_type(name: &str) -> Option<pg_sys::Oid> {
-    let query = format!(
-        "SELECT t.oid::int8 FROM {} AND t.typname = {}",
-        from_own("pg_type", "t"),
-        spi::quote_literal(name)
-    );
-    names::rows(&query, &[]).into_iter().next()
+    tables.write(&statement, &[DatumWithOid::from(keep.0)], StatementRows::one_bigint)
 }

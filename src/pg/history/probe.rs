@@ -19,6 +19,8 @@ pub(crate) struct ProbeFunction {
     schema: String,
     /// Does a row name the relation?
     has_relid: bool,
+    /// The type of a row.
+    pub(super) row_type: pg_sys::Oid,
     /// Its arguments in order.
     pub(crate) arguments: Vec<ProbeArgument>,
 }
@@ -47,6 +49,9 @@ impl ProbeArgument {
         format!("{text}::{}", self.type_name)
     }
 }
+
+/// Arguments of type text that are times.
+const TIMES: [&str; 2] = ["duration", "every"];
 
 /// What an argument is given.
 pub(crate) enum Value<'a> {
@@ -80,6 +85,7 @@ impl ProbeFunction {
         let name = spi::quote_literal(name);
         let query = format!(
             "SELECT json_build_object('oid', p.oid::int8, 'name', p.proname, 'schema', n.nspname, \
+                 'row_type', p.prorettype::int8, \
                  'has_relid', EXISTS (SELECT FROM pg_attribute AS a JOIN pg_type AS r \
                      ON r.typrelid = a.attrelid \
                      WHERE r.oid = p.prorettype AND a.attname = 'relid' AND NOT a.attisdropped), \
@@ -113,7 +119,8 @@ impl ProbeFunction {
     /// has taken them.
     pub(crate) fn plain(&self, values: &[(&str, Value<'_>)]) -> Map<String, Json> {
         let pair = |argument: &ProbeArgument, expression: &str| {
-            format!("{}, {expression}", spi::quote_literal(&argument.name))
+            let interval = if TIMES.contains(&argument.name.as_str()) { "::interval" } else { "" };
+            format!("{}, ({expression}){interval}", spi::quote_literal(&argument.name))
         };
         let given = || self.given(values).filter(|(_, value)| matches!(value, Value::Json(_)));
         let is: Vec<_> =
@@ -122,8 +129,7 @@ impl ProbeFunction {
             given().filter_map(|(argument, _)| Some(pair(argument, argument.default.as_ref()?))).collect();
         let object = |pairs: Vec<String>| format!("jsonb_build_object({})", pairs.join(", "));
         let query = format!("SELECT jsonb_build_array({}, {})", object(is), object(defaults));
-        // Intervals are always printed in the same form.
-        let printed = settings::with(&[(c"intervalstyle", "postgres")], || names::rows(&query, &[]));
+        let printed = settings::with(&[settings::OWN_INTERVALS], || names::rows(&query, &[]));
         let [mut is, defaults]: [Map<String, Json>; 2] = printed.into_iter().next().unwrap_or_default();
         is.retain(|name, value| defaults.get(name) != Some(value));
         is

@@ -93,8 +93,7 @@ const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch
          line.other_bytes, \
      'steal_pct', line.steal_pct)";
 
-/// What else is known of the row of a figure `found`, and of its run. Only rows of these probes are sure to
-/// have such columns with such types: an imported row may have any others, and a share may be no number. (A
+/// What else is known of the row of a figure `found`, and of its run, of which a share may be no number. (A
 /// ping is so few bytes that any others are many.)
 fn line(schema: &str) -> String {
     let bytes = |of_row: &str, of_run: &str| {

@@ -51,11 +51,16 @@ impl Tables {
         open.try_for_each(|table| table.check_for_triggers())
     }
 
-    /// Runs a statement about them that gives one number, with the rights of their owner, as it is now: no
-    /// other role may write to them. Names in it are the server's own, or the extension's.
-    pub(super) fn write(&self, statement: &str, arguments: &[DatumWithOid<'_>]) -> i64 {
+    /// Runs a statement about them, with the rights of their owner, as it is now: no other role may write to
+    /// them. Names in it are the server's own, or the extension's. Returns what `read` makes of its rows.
+    pub(super) fn write<T>(
+        &self,
+        statement: &str,
+        arguments: &[DatumWithOid<'_>],
+        read: impl FnOnce(&StatementRows) -> T,
+    ) -> T {
         let [runs, _results] =
             self.written.map(|oid| Relation::open_to_write(oid).unwrap_or_else(|e| e.raise()));
-        runs.as_owner(|| names::run_own(statement, arguments, StatementRows::one_bigint))
+        runs.as_owner(|| names::run_own(statement, arguments, read))
     }
 }
