@@ -57,6 +57,8 @@ impl Error {
         in_use = ERRCODE_OBJECT_IN_USE;
         /// Text that can't be converted to UTF-8.
         untranslatable = ERRCODE_UNTRANSLATABLE_CHARACTER;
+        /// Memory that the system does not give.
+        no_memory = ERRCODE_OUT_OF_MEMORY;
         /// More than the extension is ready to hold in memory, or to run at once.
         too_large = ERRCODE_PROGRAM_LIMIT_EXCEEDED;
     }

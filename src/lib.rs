@@ -45,7 +45,7 @@ static ALLOCATOR: io_probe_core::run::memory::Allocator = io_probe_core::run::me
 /// Runs when the library is loaded into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    pg::backend::rethrow::leave_errors_of_the_server_alone();
     gucs::define();
     pg::catalog::planner::watch();
-    pg::backend::rethrow::leave_errors_of_the_server_alone();
 }

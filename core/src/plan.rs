@@ -321,7 +321,7 @@ struct NodeFigures {
 
 impl NodeFigures {
     fn read(item: &JsonNode) -> Result<NodeFigures, PlanError> {
-        item.text("Node Type").ok_or(item.broken("Node Type"))?;
+        item.name("Node Type")?.ok_or(item.broken("Node Type"))?;
         let loops = item.count("Actual Loops")?;
         let total = item
             .micros("Actual Total Time")?

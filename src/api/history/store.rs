@@ -84,7 +84,7 @@ struct Header {
 /// Stores a result, here or elsewhere measured, and returns the number of the run.
 fn store(result: &JsonbText, label: Option<Text>) -> Result<i64> {
     // It is copied to be read, and to be stored.
-    memory::expect(COPIES * result.len())?;
+    let _memory = memory::hold(COPIES * result.len())?;
     let Header { format, probe } = serde_json::from_str(result).map_err(|e| not_a_result(&e.to_string()))?;
     if format != FORMAT {
         return Err(not_a_result(&format!("its format is {format}, of which only {FORMAT} is known")));

@@ -273,7 +273,8 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         }
         None if counted.is_refused => result.lack(NoTime::Other(
             "tuples could not be counted: another session holds a lock, an index or statistics call a \
-             function, there are over 200 indexes, or planning took long or raised an ERROR",
+             function or compute constants, there are over 200 indexes, or planning took long or \
+             raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
             "the time of tuples is lost in noise: hits in shared buffers seemed to take as long",

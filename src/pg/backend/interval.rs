@@ -29,8 +29,8 @@ impl Argument for Interval {
                     .hint("Say '10 s' or '1 day', for example."));
             }
             let text = c_string(&text);
-            // SAFETY: the input function of interval takes a C string, no parameter and no modifier, and gives
-            // an interval.
+            // SAFETY: the input function of interval takes a C string, no parameter and no modifier, and
+            // gives an interval.
             let interval = settings::with(&[settings::OWN_INTERVALS], || unsafe {
                 let input = pg_sys::Oid::from(pg_sys::F_INTERVAL_IN);
                 let text = text.as_ptr().cast_mut();

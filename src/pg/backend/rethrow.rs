@@ -137,7 +137,7 @@ fn throw(
     }
 }
 
-/// Does `work`, and catches what it ends by.
+/// Does `work`, and catches what it ends by. Raises nothing itself: a subtransaction must come to its end.
 pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
     // SAFETY: reads a variable of this backend.
     let context = AssertUnwindSafe(unsafe { pg_sys::CurrentMemoryContext });
@@ -146,7 +146,7 @@ pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
             // SAFETY: the context of the caller, which still exists.
             unsafe { pg_sys::MemoryContextSwitchTo(*context) };
             Err(match error {
-                CaughtError::PostgresError(_) => Caught::OfServer(Copied::take()),
+                CaughtError::PostgresError(_) => Copied::take().map_or(Caught::NoMemory, Caught::OfServer),
                 error => Caught::Own(Box::new(error)),
             })
         })
@@ -181,6 +181,8 @@ pub(in crate::pg) enum Caught {
     OfServer(Copied),
     /// An ERROR of this library alone, or a panic of it.
     Own(Box<CaughtError>),
+    /// An ERROR of the server's of which there was no memory for a copy.
+    NoMemory,
 }
 
 impl Caught {
@@ -190,6 +192,7 @@ impl Caught {
             // SAFETY: a copy, which is there.
             Self::OfServer(copy) => unsafe { (*copy.error).sqlerrcode },
             Self::Own(error) => report_of(error).sql_error_code() as i32,
+            Self::NoMemory => PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32,
         }
     }
 
@@ -202,6 +205,7 @@ impl Caught {
                 if message.is_null() { String::new() } else { start_of(message) }
             },
             Self::Own(error) => report_of(error).message().to_owned(),
+            Self::NoMemory => String::new(),
         }
     }
 
@@ -217,6 +221,7 @@ impl Caught {
         match self {
             Self::OfServer(copy) => copy.rethrow(),
             Self::Own(error) => error.rethrow(),
+            Self::NoMemory => Error::no_memory("out of memory").raise(),
         }
     }
 }
@@ -235,10 +240,10 @@ pub(in crate::pg) struct Copied {
 }
 
 impl Copied {
-    /// Copies the ERROR that the server keeps, for code that has caught it.
-    fn take() -> Self {
+    /// Copies the ERROR that the server keeps, for code that has caught it. None without memory for that.
+    fn take() -> Option<Self> {
         // SAFETY: there is such an ERROR, and the present memory context is not that of ERRORs.
-        unsafe {
+        let copy = || unsafe {
             let context = pg_sys::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_io_probe ERROR".as_ptr(),
@@ -249,8 +254,17 @@ impl Copied {
             let before = pg_sys::MemoryContextSwitchTo(context);
             let error = pg_guard_ffi_boundary(|| __real_CopyErrorData());
             pg_sys::MemoryContextSwitchTo(before);
-            Self { error, context }
-        }
+            Some(Self { error, context })
+        };
+        // SAFETY: reads a variable of this backend.
+        let present = unsafe { pg_sys::CurrentMemoryContext };
+        PgTryBuilder::new(AssertUnwindSafe(copy))
+            .catch_others(move |_| {
+                // SAFETY: the context of the caller.
+                unsafe { pg_sys::MemoryContextSwitchTo(present) };
+                None
+            })
+            .execute()
     }
 
     /// Takes the lines that show this statement out of its CONTEXT.

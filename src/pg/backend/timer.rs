@@ -2,56 +2,69 @@
 //! table's owner decides how long its expressions take.
 //!
 //! When the time is over, what runs is cancelled as by Ctrl-C: it ends where the server looks for a cancel.
+//! Every other cancel comes as SIGINT (a user's, `statement_timeout`, `lock_timeout`): that is looked at, too.
 //!
 //! # Limitations and caveats
 //!
-//! A user's cancel that comes between that moment and the server's next look is taken for the timer's.
+//! The server ends a session that registers an eleventh timeout: other libraries may have up to nine.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::backend::rethrow::Caught;
-use crate::pg::backend::server;
 
 // `utils/timeout.h`, which pgrx leaves out.
 unsafe extern "C-unwind" {
     fn RegisterTimeout(id: c_int, handler: extern "C" fn()) -> c_int;
     fn enable_timeout_after(id: c_int, delay_ms: c_int);
     fn disable_timeout(id: c_int, keep_indicator: bool);
-    fn get_timeout_finish_time(id: c_int) -> pg_sys::TimestampTz;
 }
-
-/// STATEMENT_TIMEOUT in all versions.
-const OF_STATEMENT: c_int = 3;
 
 /// Any number from USER_TIMEOUT on, which is 12 on 15 and 13 on 19: the server looks for a free one.
 const OF_USER: c_int = 16;
 
-/// Has the timer cancelled what ran?
-static OVER: AtomicBool = AtomicBool::new(false);
+/// What the timer sets QueryCancelPending to. All others set it to 1.
+const OURS: c_int = 2;
 
-/// Called in a signal handler.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Has the timer cancelled what runs?
+static OVER: AtomicBool = AtomicBool::new(false);
+/// Was there another cancel?
+static CANCELLED: AtomicBool = AtomicBool::new(false);
+/// The server's handler of SIGINT.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// The timer's handler, called in that of a signal.
 extern "C" fn cancel() {
+    OVER.store(true, Ordering::Relaxed);
     // SAFETY: flags that the server's own signal handlers set.
     unsafe {
         let pending = &raw mut pg_sys::QueryCancelPending;
-        // The user was first.
         if pending.read_volatile() == 0 {
-            OVER.store(true, Ordering::Relaxed);
-            (&raw mut pg_sys::InterruptPending).write_volatile(1);
-            pending.write_volatile(1);
+            pending.write_volatile(OURS);
         }
+        (&raw mut pg_sys::InterruptPending).write_volatile(1);
     }
 }
 
-/// Runs until it is dropped. There is one at a time.
+/// SIGINT's handler while the timer runs.
+extern "C" fn note_cancel(signal: c_int) {
+    CANCELLED.store(true, Ordering::Relaxed);
+    let before = BEFORE.load(Ordering::Relaxed);
+    if before != libc::SIG_IGN && before != libc::SIG_DFL {
+        // SAFETY: the server's handler of this signal.
+        unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(before)(signal) };
+    }
+}
+
+/// Runs until it is dropped. Inside another one it does nothing.
 pub(in crate::pg) struct Timer {
-    id: c_int,
+    started: Option<(c_int, libc::sigaction)>,
 }
 
 impl Timer {
@@ -60,36 +73,44 @@ impl Timer {
         static ID: OnceLock<c_int> = OnceLock::new();
         // SAFETY: the handler is a function of this library, which is never unloaded. Once a session.
         let id = *ID.get_or_init(|| unsafe { pg_guard_ffi_boundary(|| RegisterTimeout(OF_USER, cancel)) });
+        if RUNNING.swap(true, Ordering::Relaxed) {
+            return Self { started: None };
+        }
         OVER.store(false, Ordering::Relaxed);
+        CANCELLED.store(false, Ordering::Relaxed);
         let ms = most.as_millis().clamp(1, c_int::MAX as u128) as c_int;
-        // SAFETY: registered above.
-        unsafe { enable_timeout_after(id, ms) };
-        Self { id }
+        // SAFETY: registered above. The handler of SIGINT goes on to the server's, with its mask and flags.
+        unsafe {
+            let mut before = std::mem::zeroed::<libc::sigaction>();
+            libc::sigaction(libc::SIGINT, std::ptr::null(), &mut before);
+            BEFORE.store(before.sa_sigaction, Ordering::Relaxed);
+            let ours = libc::sigaction { sa_sigaction: note_cancel as *const () as usize, ..before };
+            libc::sigaction(libc::SIGINT, &ours, std::ptr::null_mut());
+            enable_timeout_after(id, ms);
+            Self { started: Some((id, before)) }
+        }
     }
 
     /// Was this ERROR the end of the last one's time?
     pub(in crate::pg) fn has_ended(error: &Caught) -> bool {
         error.code() == PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32
             && OVER.load(Ordering::Relaxed)
-            && !is_statement_over()
+            && !CANCELLED.load(Ordering::Relaxed)
     }
-}
-
-/// Has `statement_timeout` ended this statement?
-fn is_statement_over() -> bool {
-    // SAFETY: reads a variable of this backend; of an earlier statement if this one has no timeout.
-    let at = unsafe { get_timeout_finish_time(OF_STATEMENT) };
-    (server::statement_start()..=server::moment()).contains(&at)
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: registered in `start`. Raises no ERROR. A cancel of ours that came too late ends nothing.
+        let Some((id, before)) = self.started else { return };
+        // SAFETY: as in `start`. Raises no ERROR. What has come too late ends nothing.
         unsafe {
-            disable_timeout(self.id, false);
-            if OVER.load(Ordering::Relaxed) && !is_statement_over() {
-                (&raw mut pg_sys::QueryCancelPending).write_volatile(0);
+            disable_timeout(id, false);
+            libc::sigaction(libc::SIGINT, &before, std::ptr::null_mut());
+            let pending = &raw mut pg_sys::QueryCancelPending;
+            if pending.read_volatile() == OURS {
+                pending.write_volatile(0);
             }
         }
+        RUNNING.store(false, Ordering::Relaxed);
     }
 }

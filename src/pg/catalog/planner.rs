@@ -223,7 +223,7 @@ pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
         Err(NotDone::Slow) => Err(SLOW),
         _ => Err(
             "its queries could not be planned: another session holds a lock, an index or statistics call a \
-             function, or planning raised an ERROR",
+             function or compute constants, or planning raised an ERROR",
         ),
     }
 }

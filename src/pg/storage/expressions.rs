@@ -5,6 +5,9 @@
 //! that has a query planned; and what they were compiled to may be of that session's making. An operator
 //! leads to others (its negator, its commutator), and a range type to functions of its own, which the planner
 //! calls to estimate how many rows satisfy a condition.
+//!
+//! What the server's own functions make of constants is computed while planning, too, and without a look for
+//! a cancel: `md5(repeat('x', 1000000000))` takes seconds, and there may be many such.
 
 use std::ffi::c_void;
 
@@ -12,8 +15,8 @@ use pgrx::{pg_guard, pg_sys};
 
 use crate::pg::backend::nodes::{elements, operators};
 
-/// Would the planner call functions that are not the server's own? CHECK constraints are not looked at: the
-/// planner leaves them alone while `constraint_exclusion` is off.
+/// Would the planner call functions that are not the server's own, or compute what takes any time? CHECK
+/// constraints are not looked at: the planner leaves them alone while `constraint_exclusion` is off.
 ///
 /// # Safety
 /// `table` must be an open table, on which this session holds a lock.
@@ -74,9 +77,37 @@ unsafe fn calls_function(node: *mut pg_sys::Node) -> bool {
         // A domain's constraints may call functions.
         matches!((*node).type_, pg_sys::NodeTag::T_CoerceToDomain)
             || leads_to_others(node)
+            || is_computed(node)
             || pg_sys::check_functions_in_node(node, Some(is_not_the_server_s), context)
             || pg_sys::expression_tree_walker(node, Some(walk), context)
     }
+}
+
+/// Is it a call of constants alone? A cast of one takes no time.
+///
+/// # Safety
+/// `node` must be a node of an expression.
+unsafe fn is_computed(node: *mut pg_sys::Node) -> bool {
+    use pg_sys::{CoercionForm, NodeTag};
+    // SAFETY: the caller vouches for the node; one with this tag is of this type.
+    unsafe {
+        let is_cast = match (*node).type_ {
+            NodeTag::T_FuncExpr => matches!(
+                (*node.cast::<pg_sys::FuncExpr>()).funcformat,
+                CoercionForm::COERCE_EXPLICIT_CAST | CoercionForm::COERCE_IMPLICIT_CAST
+            ),
+            NodeTag::T_CoerceViaIO => true,
+            _ => false,
+        };
+        !is_cast
+            && pg_sys::check_functions_in_node(node, Some(is_any), std::ptr::null_mut())
+            && !pg_sys::contain_var_clause(node)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn is_any(_function: pg_sys::Oid, _context: *mut c_void) -> bool {
+    true
 }
 
 /// Does the node have an operator that is not the server's, or one with an argument of a user's range type?

@@ -219,7 +219,7 @@ impl Inquiry {
                 NO_TIME.to_owned()
             } else {
                 "none of the queries could be planned: another session holds a lock, indexes or statistics \
-                 call functions, or planning raised an ERROR"
+                 call functions or compute constants, or planning raised an ERROR"
                     .to_owned()
             });
         }
