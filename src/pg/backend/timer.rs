@@ -2,7 +2,7 @@
 //! table's owner decides how long its expressions take.
 //!
 //! When the time is over, what runs is cancelled as by Ctrl-C: it ends where the server looks for a cancel.
-//! Every other cancel comes as SIGINT (a user's, `statement_timeout`, `lock_timeout`): that is looked at, too.
+//! Every other cancel (a user's, `statement_timeout`, `lock_timeout`) comes as SIGINT, which is noted.
 //!
 //! # Limitations and caveats
 //!
