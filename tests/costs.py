@@ -525,6 +525,15 @@ class Manners(unittest.TestCase):
             rows = session.rows(rows_of("recommend", settings=OF_TABLESPACE, cold=True))
             took = time.monotonic() - started
             of_slow = session.rows(rows_of("recommend", "slow", settings=OF_TABLESPACE, cold=True))
+            # The deadline of a timeout that is over lies within the next statement.
+            for ms in [100, 200, 400]:
+                session.run(f"SET statement_timeout = {ms}")
+                session.run("SET statement_timeout = 0")
+                session.run(rows_of("recommend", "slow", settings=OF_TABLESPACE, cold=True))
+            session.run("SET statement_timeout = 100")
+            with self.assertRaises(Failure) as raised:
+                session.run(rows_of("recommend", settings=OF_TABLESPACE, cold=True))
+            self.assertIn("statement timeout", str(raised.exception))
         say(f"a plan {one_plan:.1f} s, the call {took:.1f} s")
         self.assertLess(took, one_plan)
         self.assertEqual([row["setting"] for row in rows if row["relid"] == "probed"], OF_TABLESPACE, rows)
