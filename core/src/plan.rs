@@ -322,6 +322,10 @@ struct NodeFigures {
 impl NodeFigures {
     fn read(item: &JsonNode) -> Result<NodeFigures, PlanError> {
         item.name("Node Type")?.ok_or(item.broken("Node Type"))?;
+        // What its type is made of, too.
+        for key in ["Operation", "Command", "Join Type", "Custom Plan Provider"] {
+            item.name(key)?;
+        }
         let loops = item.count("Actual Loops")?;
         let total = item
             .micros("Actual Total Time")?

@@ -9,8 +9,9 @@
 //! The server ends a session that registers an eleventh timeout: other libraries may have up to nine.
 
 use std::ffi::c_int;
+use std::ffi::c_void;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -39,26 +40,31 @@ static CANCELLED: AtomicBool = AtomicBool::new(false);
 /// The server's handler of SIGINT.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
+type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
 /// The timer's handler, called in that of a signal.
 extern "C" fn cancel() {
     OVER.store(true, Ordering::Relaxed);
-    // SAFETY: flags that the server's own signal handlers set.
-    unsafe {
-        let pending = &raw mut pg_sys::QueryCancelPending;
-        if pending.read_volatile() == 0 {
-            pending.write_volatile(OURS);
-        }
-        (&raw mut pg_sys::InterruptPending).write_volatile(1);
-    }
+    set_pending(0, OURS);
+    // SAFETY: a flag that the server's own signal handlers set.
+    unsafe { (&raw mut pg_sys::InterruptPending).write_volatile(1) };
 }
 
-/// SIGINT's handler while the timer runs.
-extern "C" fn note_cancel(signal: c_int) {
+/// Sets QueryCancelPending, if it has the value `from`; other handlers may set it meanwhile.
+fn set_pending(from: c_int, to: c_int) {
+    // SAFETY: a variable of this process, aligned.
+    let pending = unsafe { AtomicI32::from_ptr(&raw mut pg_sys::QueryCancelPending) };
+    let _ = pending.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// SIGINT's handler while the timer runs. The server's takes one argument, or from 19 on three.
+extern "C" fn note_cancel(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     CANCELLED.store(true, Ordering::Relaxed);
     let before = BEFORE.load(Ordering::Relaxed);
     if before != libc::SIG_IGN && before != libc::SIG_DFL {
         // SAFETY: the server's handler of this signal.
-        unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(before)(signal) };
+        let before = unsafe { std::mem::transmute::<usize, Handler>(before) };
+        before(signal, info, context);
     }
 }
 
@@ -106,11 +112,8 @@ impl Drop for Timer {
         unsafe {
             disable_timeout(id, false);
             libc::sigaction(libc::SIGINT, &before, std::ptr::null_mut());
-            let pending = &raw mut pg_sys::QueryCancelPending;
-            if pending.read_volatile() == OURS {
-                pending.write_volatile(0);
-            }
         }
+        set_pending(OURS, 0);
         RUNNING.store(false, Ordering::Relaxed);
     }
 }

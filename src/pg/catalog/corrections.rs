@@ -153,6 +153,9 @@ pub(in crate::pg) unsafe fn apply(
     }
 }
 
+/// More bytes than what is kept of a table's indexes takes.
+const MEMORY_TO_READ: usize = 256 << 10;
+
 /// Are correlations kept of a table's indexes, stale ones included? Reads them, unless that was done.
 fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
     if let Some(has_kept) = READ.with_borrow(|read| read.get(&table).copied()) {
@@ -162,7 +165,7 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
         return has_kept;
     }
     let before = FORGOTTEN.get();
-    let found = memory::begin().ok().and_then(|()| kept(table));
+    let found = memory::hold(MEMORY_TO_READ).ok().and_then(|_memory| kept(table));
     let is_known = found.is_some();
     let kept = found.unwrap_or_default();
     let has_kept = !kept.is_empty();

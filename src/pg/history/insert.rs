@@ -19,6 +19,9 @@ pub(crate) const MOST_OF_TEXT: usize = 10_000;
 /// Most bytes of a row of a run, and of all that a run has besides its rows.
 const MOST_OF_PART: usize = 1 << 20;
 
+/// Levels that values of a run may be nested in one another: each is looked at once more a level.
+const MOST_LEVELS: u32 = 20;
+
 /// What a result must have, as a path that leads to it.
 const RESULT: &str = r#"strict $ ? (
     @.started_at.type() == "string" && @.object.type() == "string" && @.system_identifier.type() == "string"
@@ -57,17 +60,17 @@ pub(crate) fn insert(
              SELECT ordinal, jsonb_set(to_jsonb(jsonb_populate_record($3, value - 'relid'::text)), \
                  '{{relid}}', coalesce(to_jsonb((value ->> 'relid')::oid::int8), 'null'), false) AS result \
              FROM jsonb_array_elements($1 -> 'rows') WITH ORDINALITY AS line (value, ordinal) \
-         ), part (name, value) AS ( \
-             SELECT 'the run without its rows', to_jsonb(run) FROM run \
+         ), part (name, value, level) AS ( \
+             SELECT 'the run without its rows', to_jsonb(run), 0 FROM run \
              UNION ALL \
-             SELECT 'row ' || ordinal, result FROM line WHERE length(result::text) > {MOST_OF_TEXT} \
+             SELECT 'row ' || ordinal, result, 0 FROM line WHERE length(result::text) > {MOST_OF_TEXT} \
              UNION ALL \
-             SELECT inner_part.* FROM part, LATERAL ( \
+             SELECT inner_part.*, part.level + 1 FROM part, LATERAL ( \
                  SELECT * FROM jsonb_each(CASE jsonb_typeof(part.value) WHEN 'object' THEN part.value END) \
                  UNION ALL \
                  SELECT part.name, value \
                  FROM jsonb_array_elements(CASE jsonb_typeof(part.value) WHEN 'array' THEN part.value END) \
-             ) AS inner_part \
+             ) AS inner_part WHERE part.level < {MOST_LEVELS} \
          ), wrong (why) AS ( \
              SELECT 'it must have the texts started_at, object and system_identifier, the objects args and \
                  settings, the arrays of objects leaves and rows, and the status ok, failed or skipped' \
@@ -75,6 +78,8 @@ pub(crate) fn insert(
              UNION ALL \
              SELECT 'its started_at is more than a day ahead' FROM run \
              WHERE started_at > now() + '1 day'::interval \
+             UNION ALL \
+             SELECT left(name, 100) || ' is nested too deep' FROM part WHERE level = {MOST_LEVELS} \
              UNION ALL \
              SELECT left(name, 100) || ' is too long' FROM part \
              WHERE length(name) > {MOST_OF_TEXT} OR CASE \

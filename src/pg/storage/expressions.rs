@@ -92,10 +92,15 @@ unsafe fn is_computed(node: *mut pg_sys::Node) -> bool {
     // SAFETY: the caller vouches for the node; one with this tag is of this type.
     unsafe {
         let is_cast = match (*node).type_ {
-            NodeTag::T_FuncExpr => matches!(
-                (*node.cast::<pg_sys::FuncExpr>()).funcformat,
-                CoercionForm::COERCE_EXPLICIT_CAST | CoercionForm::COERCE_IMPLICIT_CAST
-            ),
+            NodeTag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                // With more arguments it makes a value as long as its type says.
+                elements(call.args).len() == 1
+                    && matches!(
+                        call.funcformat,
+                        CoercionForm::COERCE_EXPLICIT_CAST | CoercionForm::COERCE_IMPLICIT_CAST
+                    )
+            }
             NodeTag::T_CoerceViaIO => true,
             _ => false,
         };
