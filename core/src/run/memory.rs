@@ -8,7 +8,7 @@
 //! # Limitations and caveats
 //!
 //! The reserve is finite. What grows with a size that a user chooses must not run on it: such code holds what
-//! it needs beforehand ([`hold`]), or reserves fallibly (`try_reserve`), or calls [`check`] before each step.
+//! it needs beforehand ([`hold`]), or reserves fallibly ([`make_room`]), or calls [`check`] before each step.
 //! A memory cgroup refuses nothing: its kernel kills.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -195,7 +195,7 @@ pub fn check() -> Result<()> {
     Err(Error::NoMemory { bytes: REFUSED.swap(0, Ordering::Relaxed) })
 }
 
-/// Makes room for `more` items, none of it from the reserve.
+/// Makes room for `more` items; what came from the reserve is an error.
 ///
 /// # Errors
 /// [`Error::NoMemory`] if the system does not give it.

@@ -69,7 +69,7 @@ pub(in crate::pg) unsafe fn text_up_to(string: *const c_char, most: usize) -> St
     decoded(bytes)
 }
 
-/// Copies the start of a C string of the server, up to 10,000 bytes: no ERROR, however long it is.
+/// Copies the start of a C string of the server, up to 10,000 bytes: however long it is, that is no ERROR.
 ///
 /// # Safety
 /// `string` must be a valid C string.

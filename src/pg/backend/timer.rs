@@ -8,8 +8,7 @@
 //!
 //! The server ends a session that registers an eleventh timeout: other libraries may have up to nine.
 
-use std::ffi::c_int;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
