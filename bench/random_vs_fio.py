@@ -57,7 +57,7 @@ def ours(engine, depth, seconds, file):
     p50, p99 = row["p50_us"], row["p99_us"]
     return {
         "iops": row["iops"],
-        "service iops": row["service_iops"],
+        "service iops": 1e6 / row["lat_us"],
         "p50 clat": p50,
         "p99 clat": p99,
         "p50 lat": p50,

@@ -6,8 +6,11 @@ import json
 import math
 import os
 import random
+import sys
 import unittest
 from collections import Counter
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "experiments"))
 
 import commands
 import history_verdicts as history

@@ -16,7 +16,7 @@
 # plan_regret.py talk to that server), SET-PG.json and SET-PG.picks.json. ROUNDS is how often each plan is timed (5),
 # EIC=24,100 further settings of effective_io_concurrency.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../bench/lib.sh"
 
 SET=${SET:-dev}
 DIR=${DIR:-/var/tmp/plan_regret}
@@ -55,16 +55,16 @@ on_kept() (
 
 time_plans() {
     [ -f "$name.env" ] || start_kept "$major"
-    on_kept bench/plan_regret.py time "$name.json" --set "$SET" --rounds "${ROUNDS:-5}" --eic "${EIC:-}"
+    on_kept experiments/plan_regret.py time "$name.json" --set "$SET" --rounds "${ROUNDS:-5}" --eic "${EIC:-}"
     trap - EXIT
 }
 
 pick() {
-    on_kept bench/plan_regret.py pick "$name.json" "$name.picks.json" "$@"
+    on_kept experiments/plan_regret.py pick "$name.json" "$name.picks.json" "$@"
 }
 
 report() {
-    bench/plan_regret.py report "$name.json" "$name.picks.json" "$@"
+    experiments/plan_regret.py report "$name.json" "$name.picks.json" "$@"
 }
 
 tools/deps.sh bench
@@ -77,7 +77,7 @@ for major in $(majors); do
         time) time_plans ;;
         pick) pick "$@" ;;
         report) report "$@" ;;
-        harm) on_kept bench/plan_regret.py harm "$@" ;;
+        harm) on_kept experiments/plan_regret.py harm "$@" ;;
         stop) stop_kept ;;
         all) stop_kept; time_plans; pick --grid; report; stop_kept ;;
         *) give_up 'usage: plan_regret.sh [time|pick|report|harm|stop]' ;;

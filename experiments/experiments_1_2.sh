@@ -5,7 +5,7 @@
 # The table is alone on a loop device (see prepare_experiment of bench/lib.sh, and there BENCH_DIR and PG). An iostat
 # runs beside the scans: what it counts must be what the scans' rows say. REPEATS (5) is how often each is measured.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../bench/lib.sh"
 
 REPEATS=${REPEATS:-5}
 read_ahead_kbs=(0 16 64 128 256 512 1024 4096)

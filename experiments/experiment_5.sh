@@ -7,7 +7,7 @@
 # each of ROUNDS (5), SECONDS_EACH (0.5) a row; every second round is in reverse order. However the script ends, each
 # device gets back its scheduler and all of the settings that changed with it.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../bench/lib.sh"
 
 ROUNDS=${ROUNDS:-5}
 SECONDS_EACH=${SECONDS_EACH:-0.5}

@@ -7,7 +7,7 @@
 # and PG). An iostat runs beside the fetches: what it counts must be what their rows say. REPEATS (5) is how often each
 # is measured, SECONDS_EACH (3) how long each run of experiment 4 takes, PINGS (50) how many requests a run of pings has.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../bench/lib.sh"
 
 REPEATS=${REPEATS:-5}
 SECONDS_EACH=${SECONDS_EACH:-3}
@@ -56,7 +56,7 @@ SQL
 # ours NAME PATH COLD
 ours() {
     sql -c "INSERT INTO seek
-            SELECT '$1', 'io_probe_random', service_iops, iops, min_us, lat_us, max_us, mdev_us,
+            SELECT '$1', 'io_probe_random', 1e6 / lat_us, iops, NULL, lat_us, max_us, NULL,
                    os_pct
             FROM io_probe_random_full('tbl_cost_align', paths => '{$2}', cold => $3, duration => '$SECONDS_EACH s')"
 }
