@@ -11,6 +11,7 @@
 #   make check-memory   runs core's tests under sanitizers, Miri and valgrind
 #   make demo           shows what the extension does, on a server of its own (KEEP=1 leaves it running)
 #   make deb            makes a Debian package for each PostgreSQL that deps brought
+#   make printed        prints what follows from the declaration in surface/: the script of CREATE EXTENSION, docs/columns.md, tests/calls.json
 #   make dist           makes the archive of this version that PGXN takes
 #   make fuzz           feeds the parsers inputs that a fuzzer makes up, half an hour each
 #   make bench          compares with the tools that one would use without the extension
@@ -27,16 +28,20 @@ libdir = $(shell $(PG_CONFIG) --pkglibdir)
 extdir = $(shell $(PG_CONFIG) --sharedir)/extension
 version = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 pg_regress = $(dir $(shell $(PG_CONFIG) --pgxs))../test/regress/pg_regress
-built = $(or $(CARGO_TARGET_DIR),target)/release/$(EXTENSION)-pg$(pg_major)
+# A folder for each version: in a common one, each would compile anew what they share.
+target = $(or $(CARGO_TARGET_DIR),target)/pg$(pg_major)
+library = $(target)/release/lib$(EXTENSION).so
+# Of this version, and of those that were released, so that CREATE EXTENSION can make any of them.
+scripts = $(EXTENSION).control sql/$(EXTENSION)--*.sql
 
 all:
-	tools/build.sh $(PG_CONFIG)
+	PGRX_PG_CONFIG_PATH=$(shell command -v $(PG_CONFIG)) cargo rustc --release --lib --ignore-rust-version --target-dir $(target) --features pg$(pg_major) -- $(RUSTC_OPTIONS)
 
 install:
-	@test -f $(built)$(libdir)/$(EXTENSION).so || { echo 'run make PG_CONFIG=$(PG_CONFIG) first' >&2; exit 1; }
+	@test -f $(library) || { echo 'run make PG_CONFIG=$(PG_CONFIG) first' >&2; exit 1; }
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(extdir)
-	install -m 755 $(built)$(libdir)/$(EXTENSION).so $(DESTDIR)$(libdir)
-	install -m 644 $(built)$(extdir)/$(EXTENSION).control $(built)$(extdir)/$(EXTENSION)--*.sql $(DESTDIR)$(extdir)
+	install -m 755 $(library) $(DESTDIR)$(libdir)/$(EXTENSION).so
+	install -m 644 $(scripts) $(DESTDIR)$(extdir)
 
 uninstall:
 	rm -f $(DESTDIR)$(libdir)/$(EXTENSION).so
@@ -69,6 +74,12 @@ demo:
 deb:
 	tools/deb.sh
 
+printed:
+	cargo build -q -p io_probe_surface
+	cargo run -q -p io_probe_surface -- script >sql/$(EXTENSION)--$(version).sql
+	cargo run -q -p io_probe_surface -- columns >docs/columns.md
+	cargo run -q -p io_probe_surface -- calls >tests/calls.json
+
 dist:
 	git archive --format zip --prefix pg_io_probe-$(version)/ -o pg_io_probe-$(version).zip HEAD
 
@@ -83,4 +94,4 @@ bench:
 clean:
 	cargo clean
 
-.PHONY: deb dist all install uninstall installcheck deps check check-all check-fresh check-server check-memory demo fuzz bench clean
+.PHONY: deb dist printed all install uninstall installcheck deps check check-all check-fresh check-server check-memory demo fuzz bench clean

@@ -236,7 +236,7 @@ SELECT node_id FROM io_probe_explain_full('SELECT 1', options => '{"page_cost": 
 SELECT node_id FROM io_probe_explain_full('SELECT 1', options => '{"page_cost": [{"tier": "device", "pattern": "sparse", "density": 1.1}]}'); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain_full('SELECT 1', options => jsonb_build_object('page_cost', repeat('x', 200))); \echo :SQLSTATE
 SELECT node_id FROM io_probe_explain_full('SELECT 1', options => jsonb_build_object('page_cost', repeat('x', 1 << 20))); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('{"Plan": {"Node Type": "Result"}}', '{"page_cost": 1}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '{"Plan": {"Node Type": "Result"}}', options => '{"page_cost": 1}'); \echo :SQLSTATE
 \set VERBOSITY default
 -- a plain NULL is no option
 SELECT node_id FROM io_probe_explain_full('SELECT 1', false, NULL);
@@ -277,20 +277,20 @@ SELECT count(*) FROM plain;
 SELECT is_called FROM numbers;
 
 -- plans
-SELECT node_id FROM io_probe_explain_json_full(NULL); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('1'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('[]'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('[{"Plan": {}}]'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('[{"Plan": {}}, {"Plan": {}}]'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('{"Plan": {"Node Type": "Result", "Actual Loops": -1}}'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full('{"Plan": {"Node Type": "Result", "Plans": [1]}}'); \echo :SQLSTATE
-SELECT node_id FROM io_probe_explain_json_full((repeat('[', 1000) || repeat(']', 1000))::json); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => NULL); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '1'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '[]'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '[{"Plan": {}}]'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '[{"Plan": {}}, {"Plan": {}}]'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '{"Plan": {"Node Type": "Result", "Actual Loops": -1}}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => '{"Plan": {"Node Type": "Result", "Plans": [1]}}'); \echo :SQLSTATE
+SELECT node_id FROM io_probe_explain_full(plan => (repeat('[', 1000) || repeat(']', 1000))::json); \echo :SQLSTATE
 SELECT node_id FROM (SELECT string_agg('{"Node Type": "Result"}', ',') FROM generate_series(1, 20000)) AS nodes(list),
-  io_probe_explain_json_full(format('{"Plan": {"Node Type": "Append", "Plans": [%s]}}', list)::json); \echo :SQLSTATE
+  io_probe_explain_full(plan => format('{"Plan": {"Node Type": "Append", "Plans": [%s]}}', list)::json); \echo :SQLSTATE
 -- what the server's json accepts and a plan never holds
 \set VERBOSITY sqlstate
-SELECT node_id FROM io_probe_explain_json_full('{"Plan": {"Node Type": "Result", "Plan Rows": 1e400}}');
-SELECT node_id FROM io_probe_explain_json_full('{"Plan": {"Node Type": "\ud800"}}');
+SELECT node_id FROM io_probe_explain_full(plan => '{"Plan": {"Node Type": "Result", "Plan Rows": 1e400}}');
+SELECT node_id FROM io_probe_explain_full(plan => '{"Plan": {"Node Type": "\ud800"}}');
 \set VERBOSITY default
 
 -- the session goes on

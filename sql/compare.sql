@@ -238,8 +238,8 @@ SELECT count(store(280 + n, 280 + n, 'seqscan', jsonb_build_array(jsonb_build_ob
        count(store(290 + n, 290 + n, 'random', jsonb_build_array(jsonb_build_object('path', 'direct', 'iops', 500, 'p50_us', 100, 'doubt', 'others,paced')),
                    object => 'public.paced')),
        count(store(300 + n, 300 + n, 'report', jsonb_build_array(
-         jsonb_build_object('section', 'scan', 'item', 'server', 'value', 4000, 'finding', CASE n WHEN 0 THEN 'from memory' END),
-         jsonb_build_object('section', 'depth', 'item', '8', 'value', 500, 'finding', 'paced')), object => 'public.cached'))
+         jsonb_build_object('section', 'scan', 'item', 'server', 'value', 4000, 'mark', CASE n WHEN 0 THEN 'from memory' END),
+         jsonb_build_object('section', 'depth', 'item', '8', 'value', 500, 'doubt', 'paced')), object => 'public.cached'))
   FROM generate_series(0, 1) n;
 SELECT probe, object, item, metric, value FROM io_probe_metrics WHERE run_id >= 280 ORDER BY run_id, item, metric;
 SELECT probe, object, item, metric, verdict, notes FROM io_probe_changes() WHERE run_id >= 280;

@@ -49,6 +49,15 @@ CREATE INDEX refilled_id ON refilled (id);
 VACUUM ANALYZE refilled;
 SELECT index, range_blks, doubt, notes FROM io_probe_correlation_full('refilled');
 DROP TABLE refilled;
+-- the kernel reads ahead in one direction only, also where rows came late; the index grew at one end, so its file is in another order
+CREATE TABLE late (at int, pad text) WITH (autovacuum_enabled = off);
+CREATE INDEX late_newest ON late (at DESC);
+CREATE INDEX late_oldest ON late (at);
+INSERT INTO late SELECT i + abs(hashint4(i)) % 8000, repeat('x', 40) FROM generate_series(1, 200000) AS i;
+VACUUM ANALYZE late;
+SELECT index, (of->>'random_blks')::int BETWEEN 0.7 * (of->>'blks')::int AND (of->>'blks')::int AS at_random, doubt
+  FROM io_probe_correlation_full('late'), LATERAL (SELECT evidence->'ranges'->'10' AS of) AS l ORDER BY index::text;
+DROP TABLE late;
 
 -- what is kept goes to the planner, of that index alone
 CREATE FUNCTION cost(query text, OUT cost float8, OUT index text) LANGUAGE plpgsql AS $$

@@ -35,12 +35,13 @@ SELECT run, depth, engine FROM result WHERE status <> 'unsupported' AND engine I
   ELSE 'io_uring' END;
 -- the knee is one depth, the smallest that is not surely slower than the best by more than 5 %, nor seemingly by more than 10 % (but for rounding)
 SELECT run FROM result GROUP BY run
-  HAVING count(*) FILTER (WHERE best) <> CASE WHEN bool_and(ci_low IS NOT NULL) THEN 1 ELSE 0 END
-     OR bool_and(ci_low IS NOT NULL) <> bool_and(best IS NOT NULL)
-     OR max(iops * iops / ci_low) FILTER (WHERE best) < 0.949 * (array_agg(ci_low ORDER BY iops DESC))[1]
-     OR max(iops) FILTER (WHERE best) < 0.908 * max(iops);
-SELECT run, depth FROM result AS r WHERE iops > 0.951 * (SELECT max(iops) FROM result WHERE run = r.run)
-  AND depth < (SELECT min(depth) FROM result WHERE run = r.run AND best);
+  HAVING count(*) FILTER (WHERE best) <> CASE WHEN count(ci_low) > 1 OR count(ci_low) = count(*) THEN 1 ELSE 0 END
+     OR bool_or(best IS NOT NULL AND ci_low IS NULL)
+     OR max(iops * iops / ci_low) FILTER (WHERE best)
+        < 0.949 * (array_agg(ci_low ORDER BY iops DESC) FILTER (WHERE ci_low IS NOT NULL))[1]
+     OR max(iops) FILTER (WHERE best) < 0.908 * max(iops) FILTER (WHERE ci_low IS NOT NULL);
+SELECT run, depth FROM result AS r WHERE iops > 0.951 * (SELECT max(iops) FROM result WHERE run = r.run AND ci_low IS NOT NULL)
+  AND ci_low IS NOT NULL AND depth < (SELECT min(depth) FROM result WHERE run = r.run AND best);
 -- rate times size is the bandwidth; no more is in flight than the depth; the interval holds the value
 SELECT run, depth FROM result
   WHERE abs(mib_s * 1048576 / current_setting('block_size')::int / iops - 1) > 0.001

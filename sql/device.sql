@@ -1,5 +1,5 @@
 --
--- io_probe_device, io_probe_device_counters, io_probe_check. What the machine can't tell is NULL.
+-- io_probe_device, io_probe_counters, io_probe_check. What the machine can't tell is NULL.
 --
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_io_probe LOCATION '';
@@ -40,20 +40,20 @@ SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
 DROP TABLESPACE regress_io_probe;
 
 -- counters: of each device once, and of no other
-SELECT device FROM io_probe_device_counters GROUP BY device HAVING count(*) > 1;
-SELECT device FROM io_probe_device_counters EXCEPT SELECT device FROM io_probe_device_full();
+SELECT device FROM io_probe_counters() GROUP BY device HAVING count(*) > 1;
+SELECT device FROM io_probe_counters() EXCEPT SELECT device FROM io_probe_device_full();
 -- they are cumulative
-CREATE TEMP TABLE earlier AS SELECT * FROM io_probe_device_counters;
+CREATE TEMP TABLE earlier AS SELECT * FROM io_probe_counters();
 CHECKPOINT;
-SELECT device FROM earlier e FULL JOIN io_probe_device_counters l USING (device)
+SELECT device FROM earlier e FULL JOIN io_probe_counters() l USING (device)
   WHERE ((l.reads, l.sampled_at) < (e.reads, e.sampled_at) OR l.read_bytes < e.read_bytes OR l.writes < e.writes
          OR l.write_bytes < e.write_bytes OR l.flushes < e.flushes OR l.discards < e.discards) IS NOT FALSE;
 -- a sector has 512 bytes
-SELECT device FROM io_probe_device_counters WHERE read_bytes % 512 <> 0 OR reads > 0 AND read_bytes < 512;
+SELECT device FROM io_probe_counters() WHERE read_bytes % 512 <> 0 OR reads > 0 AND read_bytes < 512;
 -- the time is the server's, whatever the session's formats
 SET TimeZone = 'Asia/Kathmandu';
 SET DateStyle = 'German';
-SELECT device FROM io_probe_device_counters WHERE sampled_at NOT BETWEEN statement_timestamp() AND clock_timestamp();
+SELECT device FROM io_probe_counters() WHERE sampled_at NOT BETWEEN statement_timestamp() AND clock_timestamp();
 RESET TimeZone;
 RESET DateStyle;
 

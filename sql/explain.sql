@@ -1,5 +1,5 @@
 --
--- io_probe_explain, io_probe_explain_json
+-- io_probe_explain, of a query and of a plan
 --
 SET client_min_messages = warning;
 CREATE TABLE big (id int, grp int, filler text) WITH (autovacuum_enabled = off, parallel_workers = 2);
@@ -103,7 +103,7 @@ CREATE FUNCTION judge(plan json) RETURNS text LANGUAGE sql AS $$
           (plan #>> '{0,Plan,Local Hit Blocks}')::int, (plan #>> '{0,Plan,Local Read Blocks}')::int,
           (plan #>> '{0,Plan,Temp Read Blocks}')::int, (plan #>> '{0,Plan,Temp Written Blocks}')::int)
       THEN 'fits'
-    ELSE 'not the sum' END FROM io_probe_explain_json_full(plan)
+    ELSE 'not the sum' END FROM io_probe_explain_full(plan => plan)
 $$;
 CREATE FUNCTION counted() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM big); END';
 CREATE TABLE tried (has text, query text);
@@ -148,7 +148,7 @@ SET max_parallel_workers_per_gather = 0;
 -- a plan from elsewhere, as auto_explain logs it: own blocks, time over all loops; names that are not here are NULL
 SELECT node_id, parent_id, node_type, relid, indexid, shared_blks_hit AS hit, shared_blks_read AS read,
        temp_blks_written AS temp, io_ms, self_ms, total_ms, plan_rows, actual_rows, loops
-  FROM io_probe_explain_json_full('{
+  FROM io_probe_explain_full(plan => '{
   "Query Text": "SELECT * FROM big LIMIT 1;",
   "Plan": {
     "Node Type": "Limit", "Startup Cost": 0.00, "Total Cost": 0.03, "Plan Rows": 1, "Plan Width": 8,
@@ -183,11 +183,11 @@ SET effective_io_concurrency = 16;
 SELECT node_type, access, os_ms, device_ms
   FROM unnest('{Seq Scan,Sample Scan,Tid Range Scan,Index Scan,Index Only Scan,Bitmap Index Scan,Tid Scan,Bitmap Heap Scan,
                 Sort,ModifyTable}'::text[]) WITH ORDINALITY AS k (kind, n),
-       io_probe_explain_json_full(node(kind, 4000, 1000), :'measured') ORDER BY n;
+       io_probe_explain_full(plan => node(kind, 4000, 1000), options => :'measured') ORDER BY n;
 -- a bitmap scan's by the share of the table's blocks, and by the prefetch of its tablespace
 CREATE FUNCTION block_us(options jsonb, read bigint, more text DEFAULT '') RETURNS numeric LANGUAGE sql AS $$
   SELECT round((device_ms * 1000 / read)::numeric, 3)
-  FROM io_probe_explain_json_full(node('Bitmap Heap Scan', 0, read, more), options)
+  FROM io_probe_explain_full(plan => node('Bitmap Heap Scan', 0, read, more), options => options)
 $$;
 SELECT pg_relation_size('big') / current_setting('block_size')::int AS pages \gset
 SELECT block_us(:'measured', 1) AS least, block_us(:'measured', :pages) AS all_blocks,
@@ -204,10 +204,10 @@ RESET effective_io_concurrency;
 -- what is not known is NULL: without times, without one that it takes, unless executed, of temporary tables
 SELECT block_us('{}', 1) AS no_option, block_us('{"page_cost": null}', 1) AS null_option,
        block_us('{"page_cost": []}', 1) AS no_times;
-SELECT os_ms, device_ms FROM io_probe_explain_json_full(node('Seq Scan', 10, 0), '{"page_cost": []}');
-SELECT os_ms, device_ms FROM io_probe_explain_json_full(node('Seq Scan', 0, 0), '{"page_cost": []}');
-SELECT os_ms, device_ms FROM io_probe_explain_json_full(node('Seq Scan', 0, 10),
-  '{"page_cost": [{"tier": "os", "pattern": "sequential", "block_us": 100, "whatever": [1]}]}');
+SELECT os_ms, device_ms FROM io_probe_explain_full(plan => node('Seq Scan', 10, 0), options => '{"page_cost": []}');
+SELECT os_ms, device_ms FROM io_probe_explain_full(plan => node('Seq Scan', 0, 0), options => '{"page_cost": []}');
+SELECT os_ms, device_ms FROM io_probe_explain_full(plan => node('Seq Scan', 0, 10),
+  options => '{"page_cost": [{"tier": "os", "pattern": "sequential", "block_us": 100, "whatever": [1]}]}');
 SELECT os_ms, device_ms FROM io_probe_explain_full('SELECT * FROM big', options => :'measured');
 SELECT os_ms, device_ms FROM io_probe_explain_full('SELECT * FROM big', true);
 SELECT node_type, os_ms, device_ms FROM io_probe_explain_full('SELECT * FROM own', true, :'measured');
@@ -227,7 +227,7 @@ RESET enable_bitmapscan;
 
 -- it ends where a statement ends
 SELECT node_type FROM io_probe_explain_full('/* first */ VALUES (1) ; -- last');
-SELECT node_type FROM io_probe_explain_full('TABLE parted_1', NULL);
+SELECT node_type FROM io_probe_explain_full('TABLE parted_1', execute => NULL);
 -- probes can be explained, and explaining as well
 SELECT node_type, actual_rows::int AS rows
   FROM io_probe_explain_full($$SELECT path FROM io_probe_seqscan_full('big', '{server,os}')$$, true);

@@ -54,7 +54,7 @@ ROLLBACK;
 CREATE SCHEMA "Other schema";
 ALTER EXTENSION pg_io_probe SET SCHEMA "Other schema";
 SELECT count(*) FROM pg_proc WHERE proname LIKE 'io\_probe%' AND pronamespace <> '"Other schema"'::regnamespace;
-SELECT count(*) >= 0 AS works FROM "Other schema".io_probe_device_counters;
+SELECT count(*) >= 0 AS works FROM "Other schema".io_probe_counters();
 -- and dropped, which leaves nothing
 DROP EXTENSION pg_io_probe;
 SELECT proname FROM pg_proc WHERE proname LIKE '%io\_probe%'
@@ -143,6 +143,7 @@ CREATE TEMP VIEW probe AS
     FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
     JOIN pg_proc AS short ON classid = 'pg_proc'::regclass AND objid = short.oid
     JOIN pg_proc AS complete ON complete.proname = short.proname || '_full' AND complete.pronamespace = short.pronamespace
+     AND complete.proargtypes = short.proargtypes
    WHERE extname = 'pg_io_probe' AND deptype = 'e' AND short.proname <> 'io_probe_report';
 CREATE TEMP VIEW columns AS
   SELECT p.oid AS function, p.proname AS name, attname, atttypid::regtype AS type, attnum FROM pg_proc AS p
@@ -157,7 +158,7 @@ SELECT p.name FROM probe AS p JOIN pg_proc AS a ON a.oid = short JOIN pg_proc AS
        (b.prosrc, b.probin, b.proargtypes::oid[], b.proargnames, pg_get_expr(b.proargdefaults, 0), b.provolatile, b.proparallel, b.prorows,
         b.proowner, b.prosecdef, replace(b.proacl::text, b.proname, ''));
 -- at most ten columns, each of which the full row has as well, in the same type
-SELECT name FROM columns WHERE function IN (SELECT short FROM probe) GROUP BY 1 HAVING count(*) > 10;
+SELECT name FROM columns WHERE function IN (SELECT short FROM probe) GROUP BY name, function HAVING count(*) > 10;
 SELECT s.name, s.attname FROM probe JOIN columns AS s ON s.function = short
  WHERE NOT EXISTS (SELECT FROM columns AS c WHERE c.function = complete AND (c.attname, c.type) = (s.attname, s.type));
 -- they end with what speaks against the figures
@@ -168,16 +169,13 @@ SELECT attname, array_agg(DISTINCT type) AS types FROM columns GROUP BY 1 HAVING
 -- times, rates and shares say their unit
 SELECT DISTINCT attname FROM columns WHERE type = 'double precision'::regtype
    AND attname !~ '(_us|_ms|_pct|_s|_kb|_per_block|_per_op|_cost|_rows|iops)$' ORDER BY 1;
--- arguments come in one order
-WITH rank AS (
-  SELECT name, n FROM unnest('{rel,query,plan,spcname,paths,path,mode,windows_kb,depths,densities,concurrencies,sections,settings,execute,every,count,
-    duration,cold,writes,depth,unit,chunk_kb,write_kb,fork,seed,options}'::text[]) WITH ORDINALITY AS r(name, n)
-), argument AS (
-  SELECT p.name AS function, a.name, a.n, rank.n AS rank FROM probe AS p JOIN pg_proc ON oid = short,
-         unnest(proargnames) WITH ORDINALITY AS a(name, n) LEFT JOIN rank ON rank.name = a.name
+-- arguments come in one order: no two in one order here and in the other there
+WITH argument AS (
+  SELECT short, p.name AS function, a.name, a.n FROM probe AS p JOIN pg_proc ON oid = short, unnest(proargnames) WITH ORDINALITY AS a(name, n)
+), pair AS (
+  SELECT a.function, a.name AS first, b.name AS second FROM argument AS a JOIN argument AS b ON a.short = b.short AND a.n < b.n
 )
-SELECT function, name FROM argument AS a WHERE rank IS NULL
-    OR EXISTS (SELECT FROM argument AS b WHERE b.function = a.function AND b.n < a.n AND b.rank > a.rank);
+SELECT here.function, here.first, here.second FROM pair AS here JOIN pair AS there ON (here.first, here.second) = (there.second, there.first);
 
 -- what speaks against figures, the worst first, at most two
 CREATE TABLE doubted WITH (autovacuum_enabled = off) AS SELECT g FROM generate_series(1, 20000) AS g;
@@ -205,8 +203,7 @@ CREATE VIEW member AS
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
 -- what is documented; nobody but the owner has any other right
 CREATE TABLE documented AS
-  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,
-    io_probe_explain_json,io_probe_explain_json_full}'::text[]) AS name, 'EXECUTE' AS privilege
+  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full}'::text[]) AS name, 'EXECUTE' AS privilege
   UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
     io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid

@@ -10,7 +10,7 @@ SET max_parallel_workers_per_gather = 0;
 
 -- a row for each sample and device, the devices being those of io_probe_device
 SELECT DISTINCT device FROM io_probe_iostat_full('10 ms', count => 2) EXCEPT SELECT device FROM io_probe_device_full();
-SELECT DISTINCT device FROM io_probe_device_counters EXCEPT SELECT device FROM io_probe_iostat_full('10 ms');
+SELECT DISTINCT device FROM io_probe_counters() EXCEPT SELECT device FROM io_probe_iostat_full('10 ms');
 CREATE TEMP TABLE series AS SELECT * FROM io_probe_iostat_full('20 ms', count => 5) WITH ORDINALITY;
 SELECT array_agg(sample ORDER BY ordinality) AS samples FROM series GROUP BY device LIMIT 1;
 SELECT count(*) FROM io_probe_iostat_full('10 ms') WHERE sample <> 1;
@@ -37,7 +37,7 @@ SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
        bool_and(cgroup_rmib_s >= 0 AND cgroup_wmib_s >= 0) IS NOT FALSE AS cgroup
   FROM series;
 -- a device by its name, also with the directory that its node is in
-SELECT coalesce(min(device), '') AS any_device FROM io_probe_device_counters \gset
+SELECT coalesce(min(device), '') AS any_device FROM io_probe_counters() \gset
 SELECT count(*) = greatest(count(DISTINCT device), 1) AS once FROM io_probe_iostat_full('10 ms');
 SELECT bool_and(device = :'any_device') IS NOT FALSE AS named FROM io_probe_iostat_full('10 ms', count => 2, options => jsonb_build_object('device', nullif(:'any_device', '')));
 SELECT bool_and(device = :'any_device') IS NOT FALSE AS named

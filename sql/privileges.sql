@@ -22,14 +22,14 @@ SELECT c.reltoastrelid AS toast, i.indexrelid AS toast_index
 -- anyone may explain what he may read
 SET ROLE regress_io_probe_plain;
 SELECT node_type FROM io_probe_explain_full('SELECT 1', true);
-SELECT node_type FROM io_probe_explain_json_full('{"Plan": {"Node Type": "Result"}}');
+SELECT node_type FROM io_probe_explain_full(plan => '{"Plan": {"Node Type": "Result"}}');
 SELECT node_type FROM io_probe_explain_full('SELECT * FROM secret'); \echo :SQLSTATE
 SELECT node_type FROM io_probe_explain_full('SELECT * FROM secret', true); \echo :SQLSTATE
 
 -- pg_monitor sees the facts, even of a table that it can't read
 SET ROLE regress_io_probe_monitor;
 SELECT count(*) > 0 AS works FROM io_probe_device_full();
-SELECT count(*) >= 0 AS works FROM io_probe_device_counters;
+SELECT count(*) >= 0 AS works FROM io_probe_counters();
 SELECT count(*) > 0 AS works FROM io_probe_iostat_full('10 ms');
 SELECT count(*) FROM io_probe_progress();
 SELECT fork FROM io_probe_cache('secret');

@@ -114,17 +114,16 @@ SELECT path, depth, relname FROM judged WHERE path <> 'server' AND shared_blks_h
   OR path = 'direct' AND (status = 'ok') <> (device_pct >= 99.9 OR with_data = 0);
 -- latencies are in order; those that there must be, are; the server's are not known when it reads ahead
 SELECT path, depth, relname FROM judged
-  WHERE NOT (min_us > 0 AND min_us <= lat_us AND lat_us <= max_us AND mdev_us >= 0)
-     OR NOT (min_us <= p50_us * 1.01 AND p50_us <= p95_us AND p95_us <= p99_us
+  WHERE NOT (lat_us > 0 AND lat_us <= max_us)
+     OR NOT (p50_us > 0 AND p50_us <= p95_us AND p95_us <= p99_us
              AND p99_us <= p999_us AND p999_us <= max_us * 1.01)
      OR p99_us > max_us * 1.01;
 SELECT path, depth, relname FROM judged
-  WHERE num_nulls(lat_us, min_us, max_us, mdev_us, service_iops) <> CASE
+  WHERE num_nulls(lat_us, max_us) <> CASE
           WHEN no_figures OR reads_ahead OR with_data <= 1 + CASE WHEN depth > 1 THEN 2 * depth ELSE 0 END
-          THEN 5 ELSE 0 END
+          THEN 2 ELSE 0 END
      OR (warmup_us > 0) IS NOT TRUE <> (no_figures OR reads_ahead OR blks = 0)
      OR reads_ahead <> (notes::text LIKE '%single latencies are not known%');
-SELECT path, depth, relname FROM judged WHERE abs(service_iops * lat_us / 1e6 - 1) > 0.001;
 -- a tier that served nothing has no latency; one that served all has that of all
 SELECT path, depth, relname FROM judged WHERE shared_us IS NOT NULL AND shared_blks_hit = 0
   OR os_us IS NOT NULL AND os_blks_hit = 0 OR device_us IS NOT NULL AND device_blks_read = 0

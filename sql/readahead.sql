@@ -52,7 +52,7 @@ SELECT run, window_kb, block_us, status, notes FROM judged
 -- the rate is the block size over the time; intervals hold it, and come with six turns
 SELECT run, window_kb FROM judged WHERE abs(mib_s * 1048576 * block_us / 1e6 / (:block_kb * 1024) - 1) > 0.001
   OR NOT block_us BETWEEN ci_low AND ci_high OR num_nulls(block_us, mib_s) = 1
-  OR block_us IS NOT NULL AND (ci_low IS NULL OR ci_high IS NULL) <> (turns < 6);
+  OR block_us IS NOT NULL AND (ci_low IS NULL OR ci_high IS NULL) <> (turns < 3);
 -- what the page cache costs is one figure for all emulated rows, and in none of the kernel's
 SELECT run, count(DISTINCT cache_us) FROM judged GROUP BY run HAVING count(DISTINCT cache_us) > 1;
 SELECT run, window_kb FROM judged WHERE (mode = 'kernel' AND cache_us IS NOT NULL)

@@ -191,7 +191,7 @@ DROP ROLE regress_io_probe_advised;
 
 -- without a table there is a reason
 BEGIN;
-DROP TABLE advised, few;
+DROP TABLE advised, few, unlogged_advice;
 SELECT setting, name = :'own_tablespace' AS own, recommended, relid, doubt, why FROM io_probe_recommend_full(settings => '{random_page_cost,correlation}');
 ROLLBACK;
 RESET pg_io_probe.scratch_reserve;

@@ -250,7 +250,7 @@ CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
-SELECT relid, recommended, why ~ '^the planner''s choices say nothing: not all times could be measured: ' AS why FROM
+SELECT relid, recommended, why ~ '^the planner''s choices say nothing: (not all times could be measured|the times have no intervals): ' AS why FROM
   io_probe_recommend_full(cold => true, settings => '{random_page_cost}', duration => '1 s')
   WHERE relid IS NOT NULL;
 RESET ROLE;

@@ -62,7 +62,7 @@ SELECT html ~ '^<!DOCTYPE html>' AS begins, html ~ '</html>\s*$' AS ends, html ~
 -- whoever imports a report may have it say anything, but a page stays a page
 SELECT io_probe_import(jsonb_set(io_probe_measure('report', :'rel', '{"duration": "1 ms"}'), '{rows}', jsonb_agg(
          '{"unit": "1/s", "low": null, "high": null, "promised": null, "kept": null, "statement": null}'
-         || jsonb_build_object('section', 'depth', 'item', '<script>' || n, 'value', value, 'finding', E'<i>\nbest')))) AS said
+         || jsonb_build_object('section', 'depth', 'item', '<script>' || n, 'value', value, 'doubt', E'<i>\nbest')))) AS said
   FROM unnest('{1,5e-324,1e308,-1}'::float8[]) WITH ORDINALITY AS v(value, n) \gset
 SELECT count(*) AS lines, bool_or(report ~ '<(script|i)>') AS tag FROM io_probe_report(run => :said, format => 'html');
 SELECT count(*) AS lines, max(length(report)) AS longest FROM io_probe_report(run => :said);
@@ -77,9 +77,9 @@ CREATE FUNCTION stored_report(scan float8, flush float8, method text) RETURNS bi
       line || jsonb_build_object('section', 'scan', 'item', 'server', 'value', scan, 'unit', 'MiB/s', 'low', scan * 0.99, 'high', scan * 1.01),
       line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}',
       line || '{"section": "p99", "item": "1", "value": 200, "unit": "us"}', line || '{"section": "p99", "item": "8", "value": 3, "unit": "us"}',
-      line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'finding', CASE WHEN flush < 145 THEN 'in use, noisy' ELSE 'in use' END),
+      line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'mark', 'in use', 'doubt', CASE WHEN flush < 145 THEN 'noisy' END),
       line || '{"section": "commit", "item": "other", "value": 1, "unit": "us"}',
-      line || jsonb_build_object('section', 'readahead', 'item', round(scan)::text, 'value', scan, 'unit', 'MiB/s', 'finding', 'in use'))), 'told')
+      line || jsonb_build_object('section', 'readahead', 'item', round(scan)::text, 'value', scan, 'unit', 'MiB/s', 'mark', 'in use'))), 'told')
   FROM base, (SELECT '{"value": null, "unit": null, "low": null, "high": null, "promised": null, "kept": null, "finding": null,
                        "statement": null}'::jsonb) AS l(line) $$;
 CREATE FUNCTION changed(run bigint) RETURNS SETOF text LANGUAGE sql AS $$
@@ -119,6 +119,13 @@ SELECT item FROM io_probe_report_full(promised => '{"IOPS": 1}'); \echo :SQLSTAT
 SELECT item FROM io_probe_report_full(promised => '[]'); \echo :SQLSTATE
 SELECT item FROM io_probe_report_full(duration => '1 day'); \echo :SQLSTATE
 SELECT item FROM io_probe_report_full(options => '{"max_byte": 1}'); \echo :SQLSTATE
+
+-- under a statement_timeout there is less time for each part, and no part is lost
+SET statement_timeout = '8 s';
+SELECT count(*) FILTER (WHERE section = 'scan') AS scans, count(*) FILTER (WHERE section = 'commit') AS commits,
+       count(*) FILTER (WHERE item = 'time' AND finding LIKE 'statement_timeout left %') AS told
+  FROM io_probe_report_full(:'rel', writes => true);
+RESET statement_timeout;
 
 -- who may call nothing else reads why
 CREATE ROLE regress_io_probe_reader;

@@ -2,52 +2,28 @@
 -- A schema in which every name of pg_catalog means something else, first in search_path: nothing of the extension falls for it
 --
 SET client_min_messages = error;
-CREATE TABLE toasted (id int PRIMARY KEY, t text);
-INSERT INTO toasted SELECT g, 'x' FROM generate_series(1, 100) AS g;
-ANALYZE toasted;
-CREATE TABLE stored AS SELECT io_probe_record('ping', 'toasted', '{"count": 2, "path": "os"}', 'a') AS run,
-  io_probe_measure('ping', 'toasted', '{"count": 2, "path": "os"}') AS result,
-  io_probe_record('report', 'toasted', '{"duration": "30 ms"}') AS report;
-CREATE ROLE regress_io_probe_user;
-GRANT SELECT ON toasted, stored TO regress_io_probe_user;
-ALTER TABLE toasted OWNER TO regress_io_probe_user;
-GRANT EXECUTE ON FUNCTION io_probe_evict, io_probe_sync, io_probe_sync_full, io_probe_measure, io_probe_import, io_probe_record, io_probe_prune, io_probe_correct, io_probe_ping, io_probe_ping_full,
-  io_probe_seqscan, io_probe_seqscan_full, io_probe_recommend, io_probe_recommend_full, io_probe_page_cost, io_probe_page_cost_full, io_probe_report, io_probe_report_full TO regress_io_probe_user;
--- a call of each function
-CREATE TABLE call (name text, arguments text);
-INSERT INTO call VALUES
-  ('io_probe_cache', '''public.toasted'''),
-  ('io_probe_changes', '1'),
-  ('io_probe_check', ''),
-  ('io_probe_compare', '(SELECT run FROM public.stored), (SELECT run FROM public.stored)'), ('io_probe_compare', '''a'', ''a'''),
-  ('io_probe_correct', '''public.toasted_pkey'', 0.5'),
-  ('io_probe_correlation', '''public.toasted'''),
-  ('io_probe_counters', ''),
-  ('io_probe_depth', '''public.toasted'', ''{1,2}'', ''2 ms'''),
-  ('io_probe_device', ''),
-  ('io_probe_evict', '''public.toasted'''),
-  ('io_probe_explain', '''SELECT FROM public.toasted'', true'),
-  ('io_probe_explain_json', '''[{"Plan": {"Node Type": "Seq Scan", "Schema": "public", "Relation Name": "toasted"}}]'''),
-  ('io_probe_import', '(SELECT result FROM public.stored)'),
-  ('io_probe_iostat', '''10 ms'''),
-  ('io_probe_iostat_query', '''SELECT FROM public.toasted'''),
-  ('io_probe_measure', '''ping'', ''public.toasted'', ''{"count": 1, "mode": "write", "every": "0"}'''),
-  ('io_probe_page_cost', '''public.toasted'', ''{1}'', ''{1}'', ''2 ms'', true'),
-  ('io_probe_ping', '''public.toasted'', mode => ''pingpong'', count => 1'),
-  ('io_probe_progress', ''),
-  ('io_probe_prune', '''1 year'''),
-  ('io_probe_random', '''public.toasted'', cold => true'),
-  ('io_probe_readahead', '''public.toasted'', ''{64}'', ''10 ms'''),
-  ('io_probe_recommend', '''public.toasted'', duration => ''2 ms'', cold => true, writes => true'),
-  ('io_probe_record', '''seqscan'', ''public.toasted'', ''{"cold": true}'', ''a'''),
-  ('io_probe_report', '''public.toasted'', ''30 ms'', true, true'),
-  ('io_probe_seqscan', '''public.toasted'', cold => true'),
-  ('io_probe_sync', '''pg_default'', ''{no_sync}'', ''1 ms''');
+CREATE TABLE probed (id int PRIMARY KEY, t text);
+INSERT INTO probed SELECT g, 'x' FROM generate_series(1, 100) AS g;
+ANALYZE probed;
+CREATE TABLE corrected (id int PRIMARY KEY);
+CREATE TABLE stored AS SELECT io_probe_record('ping', 'probed', '{"count": 2, "path": "os"}', 'first') AS run,
+  io_probe_measure('ping', 'probed', '{"count": 2, "path": "os"}') AS result,
+  io_probe_record('report', 'probed', '{"duration": "30 ms"}') AS report;
+CREATE FUNCTION stored() RETURNS bigint LANGUAGE sql AS 'SELECT run FROM public.stored';
+CREATE FUNCTION measured() RETURNS jsonb LANGUAGE sql AS 'SELECT result FROM public.stored';
+CREATE ROLE regress_io_probe_user IN ROLE pg_monitor;
+GRANT SELECT ON probed, stored TO regress_io_probe_user;
+ALTER TABLE probed OWNER TO regress_io_probe_user;
+ALTER TABLE corrected OWNER TO regress_io_probe_user;
+-- a call of each function, as surface/ declares it, and of its twin
+\set calls `cat "$PG_ABS_SRCDIR"/tests/calls.json`
+CREATE TABLE call AS SELECT name || suffix AS name, arguments
+  FROM jsonb_to_recordset(:'calls') AS c(name text, twin boolean, arguments text),
+       unnest(CASE WHEN twin THEN '{"",_full}' ELSE '{""}' END::text[]) AS suffix;
+INSERT INTO call VALUES ('io_probe_report', 'run => (SELECT report FROM public.stored)');
 CREATE VIEW member AS
   SELECT classid, objid FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
-INSERT INTO call SELECT proname, arguments FROM call JOIN pg_proc ON proname = name || '_full';
-INSERT INTO call VALUES ('io_probe_report', 'run => (SELECT report FROM public.stored)');
 -- functions without a call here
 SELECT proname FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid WHERE proname NOT IN (SELECT name FROM call);
 -- and of each view
@@ -58,6 +34,9 @@ CREATE TABLE statement AS
     SELECT relname, format('SELECT pg_catalog.count(shown.*) OPERATOR(pg_catalog.>=) 0 AS %I FROM public.%1$I AS shown', relname)
       FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid AND relkind = 'v') AS s;
 GRANT SELECT ON statement TO regress_io_probe_user;
+\set ECHO none
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO regress_io_probe_user', objid::regprocedure) FROM member WHERE classid = 'pg_proc'::regclass \gexec
+\set ECHO all
 
 CREATE SCHEMA trap;
 GRANT USAGE ON SCHEMA trap TO PUBLIC;
@@ -94,13 +73,18 @@ CALL lay('types', $$
     WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typname NOT LIKE '\_%' $$);
 GRANT SELECT ON ALL TABLES IN SCHEMA trap TO PUBLIC;
 
+-- each is called, and says nothing
 SET client_min_messages = warning;
 SET pg_io_probe.scratch_reserve = 0;
 \pset tuples_only on
 \pset format unaligned
 -- first in search_path, before pg_catalog
 SET search_path = trap, pg_catalog, public;
+\set ECHO none
+\o /dev/null
 SELECT text FROM public.statement ORDER BY n \gexec
+\o
+\set ECHO all
 -- as it is for whoever asks himself
 SELECT lower('X');
 SELECT 1 = 1;
@@ -108,16 +92,21 @@ SELECT 1::oid;
 SELECT pg_catalog.count(*) FROM pg_class;
 -- only in pg_temp, which nobody names
 SET search_path = public;
+\set ECHO none
+\o /dev/null
 SELECT text FROM public.statement ORDER BY n \gexec
+\o
+\set ECHO all
 SELECT 1::oid;
 SELECT count(*) FROM pg_class;
--- in both, for one who has others' rights for a while
+-- in both, for one who may call them all
 SET ROLE regress_io_probe_user;
 SET search_path = pg_temp, trap, pg_catalog, public;
-SELECT text FROM public.statement
-  WHERE name OPERATOR(pg_catalog.=) ANY ('{io_probe_measure,io_probe_import,io_probe_record,io_probe_prune,io_probe_recommend,io_probe_correct,
-    io_probe_page_cost,io_probe_report,io_probe_report_full}'::pg_catalog.text[])
-  ORDER BY n \gexec
+\set ECHO none
+\o /dev/null
+SELECT text FROM public.statement ORDER BY n \gexec
+\o
+\set ECHO all
 RESET ROLE;
 RESET search_path;
 RESET pg_io_probe.scratch_reserve;
@@ -127,7 +116,8 @@ DROP SCHEMA trap CASCADE;
 DISCARD TEMP;
 DROP PROCEDURE lay;
 DROP VIEW member;
-DROP TABLE toasted, stored, call, statement;
+DROP FUNCTION stored, measured;
+DROP TABLE probed, corrected, stored, call, statement;
 SELECT io_probe_prune('0', force => true) > 0 AS pruned;
 DROP OWNED BY regress_io_probe_user;
 DROP ROLE regress_io_probe_user;

@@ -38,7 +38,7 @@ SELECT count(*), count(DISTINCT section) AS sections, min(depth) AS depth, max(d
 SELECT (io_probe_sync_full(duration => '1 ms', sections => '{no_sync}', options => 'null')).section;
 
 -- more rows to judge: long ones, other sizes and flags, committers that share a WAL, a tablespace, a slow rate
-INSERT INTO result SELECT 'long', * FROM io_probe_sync_full(duration => '300 ms', sections => '{no_sync}')
+INSERT INTO result SELECT 'long', * FROM io_probe_sync_full(duration => '1 s', sections => '{no_sync}')
   WITH ORDINALITY;
 INSERT INTO result SELECT 'some', * FROM io_probe_sync_full(duration => '2 s', write_kb => 1, sections => '{other_fd}',
                                                        options => '{"max_bytes": 307200}') WITH ORDINALITY;

@@ -16,6 +16,6 @@ mod random;
 mod readahead;
 mod recommend;
 mod report;
-mod row;
 mod seqscan;
+mod shared;
 mod sync;

@@ -2,10 +2,10 @@
 //!
 //! Each begins in the same order:
 //!
-//! 1. The further rights that it needs, and those on what it measures: no session without them waits for a
-//!    lock, or is waited for.
+//! 1. The further rights that it needs, and those on what it measures. Rights come first, so that a session
+//!    without them neither waits nor blocks.
 //! 2. The probe lock. Its holder waits for no other lock: with LOCK TABLE one session would keep all others
-//!    from probing. A session that waits for it holds no lock on the relation: DDL would not get on.
+//!    from probing. A waiter holds no relation lock, so DDL is not blocked.
 //! 3. The relation, which looks at the rights again, and how busy its device is.
 //! 4. The charge of its time to the statement, and its progress.
 //!
@@ -26,13 +26,17 @@ use std::time::Duration;
 
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::run::budget::{Budget, Stop};
+use io_probe_core::run::budget::{Budget, End, Stop};
 use io_probe_core::run::clock::Monotonic;
 use pgrx::pg_sys;
 
-use self::probe::Probe;
+pub(crate) use self::arguments::{ReadPath, figure};
+pub(crate) use self::named::NamedEnum;
+pub(crate) use self::options::Options;
+pub(crate) use self::probe::Probe;
 pub(crate) use self::probed_place::ProbedPlace;
 pub(crate) use self::probed_relation::ProbedRelation;
+pub(crate) use self::statement_budget::InTime;
 use crate::error::{Error, Result};
 use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};
@@ -40,7 +44,6 @@ use crate::pg::backend::progress::Progress;
 use crate::pg::backend::server;
 use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
 
-/// How a call is to begin.
 pub(crate) struct Begin {
     pub(crate) probe: Probe,
     /// It empties caches, which takes a right of its own.
@@ -51,7 +54,6 @@ pub(crate) struct Begin {
     pub(crate) waits: bool,
 }
 
-/// A call that has begun.
 pub(crate) struct Call {
     /// What others see of it.
     pub(crate) progress: Progress,
@@ -100,14 +102,15 @@ impl Begin {
         self.start(None, None)
     }
 
-    /// The same on a relation, whose lock it waits for.
+    /// Begins on a relation, whose lock it waits for, without the probe lock.
     pub(crate) fn on_relation_beside_probes(self, rel: pg_sys::Oid) -> Result<(Call, Relation)> {
         refuse_in_parallel()?;
         let relation = Relation::open_to_read(rel, self.probe.function())?;
         Ok((self.start(None, Some(rel))?, relation))
     }
 
-    /// The same for as long as a query of the user's runs, which may be a probe under its own bounds.
+    /// Begins for as long as a query of the user's runs, which may be a probe under its own bounds. Takes no
+    /// probe lock, and charges nothing.
     pub(crate) fn beside_query(self) -> Result<Call> {
         refuse_in_parallel()?;
         Ok(self.charged(None, None, None))
@@ -123,7 +126,6 @@ impl Begin {
         Ok(())
     }
 
-    /// Takes the probe lock and opens the relation.
     fn alone(&self, rel: pg_sys::Oid, fork: Fork) -> Result<(ProbeLock, ProbedRelation)> {
         check_may_read(rel)?;
         loop {
@@ -166,9 +168,8 @@ impl Call {
         self.ended.get().or_else(statement_budget::exhausted)
     }
 
-    /// The time that the statement has left.
     pub(crate) fn time_left(&self) -> Duration {
-        statement_budget::remaining()
+        time_left()
     }
 
     /// What work without a budget asks: is the statement's time used up, or is there an interrupt?
@@ -183,7 +184,9 @@ impl Call {
         interrupts: &Interrupts,
         measure: impl FnOnce(&mut Budget<'_>) -> T,
     ) -> T {
-        measure(&mut Budget::of_statement(self.time_left(), &Monotonic, &mut || interrupts.check()))
+        let (left, stop) = statement_budget::remaining();
+        let mut should_stop = || interrupts.check();
+        measure(&mut Budget::of_statement(left, &Monotonic, &mut should_stop).ending_by(stop))
     }
 
     /// Takes note of why something ended. After a device that was too slow, nothing else of the statement
@@ -192,7 +195,7 @@ impl Call {
         statement_budget::note(stop);
     }
 
-    /// The same as `with_budget` of a relation, and what it cost the devices.
+    /// Measures a relation within the time that the statement has left, and what that cost the devices.
     pub(crate) fn observed<T>(
         &self,
         relation: &ProbedRelation,
@@ -203,7 +206,8 @@ impl Call {
         let mut before = observer.look();
         let measured = {
             let mut should_stop = before.following(|| relation.interrupts.check());
-            measure(&mut Budget::of_statement(self.time_left(), &Monotonic, &mut should_stop))?
+            let (left, stop) = statement_budget::remaining();
+            measure(&mut Budget::of_statement(left, &Monotonic, &mut should_stop).ending_by(stop))?
         };
         let cost = observer.since(&before);
         // What the kernel still reads ahead must not be taken for others' reads by what comes next.
@@ -211,70 +215,70 @@ impl Call {
         Ok((measured, cost))
     }
 
-    /// Measures, unless the call is over. What the file system refuses is an answer, too.
-    /// `stop` tells what ended it early, if so.
+    /// Measures, unless the call is over. `stop` tells what ended it early, if so.
     pub(crate) fn attempt<T>(
         &self,
         measure: impl FnOnce() -> Outcome<T>,
         stop: impl Fn(&T) -> Option<Stop>,
-    ) -> Result<Attempt<T>> {
-        if let Some(stop) = self.ended() {
-            return Ok(Attempt::NotBegun(stop));
-        }
-        let attempt = match measure() {
-            Ok(measured) => Attempt::Measured(measured),
-            Err(Failure::NotBegun(stop)) => Attempt::NotBegun(stop),
-            Err(Failure::Unsupported(why)) => Attempt::Unsupported(why),
-            Err(Failure::Error(error)) => return Err(error),
-        };
-        self.note_stop(attempt.stop(stop));
-        Ok(attempt)
+    ) -> Outcome<T> {
+        let measured = self.ended().map_or_else(measure, |stop| Err(Failure::NotBegun(stop)));
+        self.note_stop(stop_of(&measured, stop));
+        measured
     }
 
-    /// The same of one of several paths: a stop that is for all ([`Stop::is_for_all`]) ends the rest, too.
+    /// Attempts one of several paths. A stop that is for all ([`Stop::is_for_all`]) ends the rest, too.
     pub(crate) fn attempt_path<T>(
         &self,
         measure: impl FnOnce() -> Outcome<T>,
         stop: impl Fn(&T) -> Option<Stop>,
-    ) -> Result<Attempt<T>> {
-        let attempt = self.attempt(measure, &stop)?;
-        self.ended.set(attempt.stop(stop).filter(|stop| stop.is_for_all()));
-        Ok(attempt)
+    ) -> Outcome<T> {
+        let measured = self.attempt(measure, &stop);
+        self.ended.set(stop_of(&measured, stop).filter(|stop| stop.is_for_all()));
+        measured
     }
 }
 
-/// What came of an attempt to measure.
-pub(crate) enum Attempt<T> {
-    Measured(T),
-    /// It came too late, or something ended it before its first request.
-    NotBegun(Stop),
+fn stop_of<T>(measured: &Outcome<T>, of: impl Fn(&T) -> Option<Stop>) -> Option<Stop> {
+    match measured {
+        Ok(measured) => of(measured),
+        Err(Failure::NotBegun(stop)) => Some(*stop),
+        Err(_) => None,
+    }
+}
+
+/// Ends an attempt if there is a reason to.
+pub(crate) fn stop_if(stop: Option<Stop>) -> Outcome<()> {
+    stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))
+}
+
+/// The time that the statement leaves its probes.
+pub(crate) fn time_left() -> Duration {
+    statement_budget::remaining().0
+}
+
+/// Why nothing was measured.
+pub(crate) enum Failure {
     /// The file system can't do it, for this reason.
     Unsupported(String),
-}
-
-impl<T> Attempt<T> {
-    fn stop(&self, of: impl Fn(&T) -> Option<Stop>) -> Option<Stop> {
-        match self {
-            Attempt::Measured(measured) => of(measured),
-            Attempt::NotBegun(stop) => Some(*stop),
-            Attempt::Unsupported(_) => None,
-        }
-    }
-}
-
-/// Why an attempt gave no figures.
-pub(crate) enum Failure {
-    Unsupported(String),
+    /// It came too late, or something ended it before its first request.
     NotBegun(Stop),
     Error(Error),
 }
 
-/// What measuring gives.
 pub(crate) type Outcome<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure::Error(error)
+    }
+}
+
+impl From<End> for Failure {
+    fn from(end: End) -> Self {
+        match end {
+            End::Stopped(stop) => Failure::NotBegun(stop),
+            End::Failed(error) => error.into(),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors as the SQL user sees them: one place that knows the SQLSTATEs.
 
-use io_probe_core::plan::PlanError;
+use io_probe_advise::plan::PlanError;
 use pgrx::PgSqlErrorCode as Code;
 
 /// A refusal or a failure, ready to be raised.

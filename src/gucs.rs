@@ -1,96 +1,52 @@
-//! Settings `pg_io_probe.*`: caps that only a superuser (or a role with GRANT SET) may move, and defaults
-//! that anyone may.
+//! Settings `pg_io_probe.*` in the server, and what they allow.
 
 use std::cell::RefCell;
-use std::ffi::CStr;
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use io_probe_core::engine::Kind;
 use io_probe_core::run::budget::{BoundSource, LatencyBound};
+use io_probe_surface::settings::{self, Setter, Setting, Unit};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::refused_setting::RefusedSetting;
 use crate::pg::reserve_setting_prefix;
 
-/// A setting that is a number.
 struct Number {
-    name: &'static CStr,
+    declared: Setting<settings::Number>,
     value: GucSetting<i32>,
 }
 
-/// Each with who may set it, its name, default, range, unit, and what pg_settings says of it.
 macro_rules! numbers {
-    ($($setting:ident = $who:ident(
-        $name:expr, $default:expr, $range:expr, $unit:expr, $short:expr, $long:expr
-    );)+) => {
-        $(static $setting: Number = Number { name: $name, value: GucSetting::<i32>::new($default) };)+
-
-        fn define_numbers() {
-            $($setting.define(GucContext::$who, $range, $unit, [$short, $long]);)+
-        }
+    ($($setting:ident)+) => {
+        $(static $setting: Number = Number::of(settings::$setting);)+
+        static NUMBERS: [&Number; settings::NUMBERS.len()] = [$(&$setting),+];
     };
 }
 
-#[rustfmt::skip]
 numbers! {
-    MAX_DURATION = Suset(c"pg_io_probe.max_duration", 60_000, 1..=24 * 3_600_000, GucFlags::UNIT_MS,
-        c"Longest time that all probes of one statement may take together.",
-        c"Counts every row and every call, also through LATERAL. A longer duration argument is an error.");
-    MAX_BYTES = Suset(c"pg_io_probe.max_bytes", 64 << 10, 1..=i32::MAX, GucFlags::UNIT_MB,
-        c"Most data that one row of a probe may read, or make durable.",
-        c"A larger max_bytes option is an error.");
-    MAX_DEPTH = Suset(c"pg_io_probe.max_depth", 128, 1..=1024, GucFlags::empty(),
-        c"Most requests that a probe may keep in flight.",
-        c"A larger depth argument is an error.");
-    MAX_IOPS = Suset(c"pg_io_probe.max_iops", 0, 0..=i32::MAX, GucFlags::empty(),
-        c"Most requests a second that a probe may issue.",
-        c"Zero is no limit. Probes without a limit of their own run under this one.");
-    MAX_MIB_PER_S = Suset(c"pg_io_probe.max_mib_s", 0, 0..=i32::MAX, GucFlags::empty(),
-        c"Most MiB a second that a probe may move.",
-        c"Zero is no limit. Probes without a limit of their own run under this one.");
-    MAX_UTIL_PCT = Suset(c"pg_io_probe.max_util_pct", 0, 0..=100, GucFlags::empty(),
-        c"Share of the time, in percent, in which a probe may have requests in flight.",
-        c"Zero is no limit. After requests it rests. Probes without a limit of their own run under this \
-          one.");
-    MAX_P99 = Suset(c"pg_io_probe.max_p99", 0, 0..=i32::MAX, GucFlags::UNIT_MS,
-        c"Ends a probe early when more than ten of a thousand of its own requests took longer.",
-        c"Zero is no bound. No other probe of the statement begins after that; rows are partial.");
-    MAX_BUSY_PCT = Suset(c"pg_io_probe.max_busy_pct", 0, 0..=100, GucFlags::empty(),
-        c"Refuses a probe when the device is busier than this before the probe begins.",
-        c"Zero turns this off. Busy is the share of time with requests in flight, as util of iostat, over \
-          a quarter of a second.");
-    SCRATCH_LIMIT = Suset(c"pg_io_probe.scratch_limit", 64, 1..=1 << 20, GucFlags::UNIT_MB,
-        c"Most that all scratch files of a probe may take together.",
-        c"Probes that write do so in a nameless file, never in a relation.");
-    SCRATCH_RESERVE = Suset(c"pg_io_probe.scratch_reserve", 1 << 10, 0..=i32::MAX, GucFlags::UNIT_MB,
-        c"Free space that a scratch file must leave on its file system.",
-        c"A server whose WAL finds no room stops, so be generous.");
-    ROW_DURATION = Userset(c"pg_io_probe.row_duration", 5_000, 1..=24 * 3_600_000, GucFlags::UNIT_MS,
-        c"Longest time of each row of a probe where the call gives no duration.",
-        c"All rows of a call together take at most half of pg_io_probe.max_duration then. \
-          io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.");
-    DEFAULT_MAX_BYTES = Userset(c"pg_io_probe.default_max_bytes", 1 << 10, 1..=i32::MAX, GucFlags::UNIT_MB,
-        c"Data that each row of a probe reads, or makes durable, at most where the call gives no max_bytes.",
-        c"Bounded by pg_io_probe.max_bytes.");
+    MAX_DURATION MAX_BYTES MAX_DEPTH MAX_IOPS MAX_MIB_PER_S MAX_UTIL_PCT MAX_P99 MAX_BUSY_PCT
+    SCRATCH_LIMIT SCRATCH_RESERVE ROW_DURATION DEFAULT_MAX_BYTES
 }
 
 impl Number {
-    fn define(
-        &'static self,
-        who: GucContext,
-        range: RangeInclusive<i32>,
-        unit: GucFlags,
-        [short, long]: [&'static CStr; 2],
-    ) {
-        let is_cap = matches!(who, GucContext::Suset);
-        let (least, most) = range.into_inner();
-        let refused = RefusedSetting::when_defined(self.name, || {
-            GucRegistry::define_int_guc(self.name, short, long, &self.value, least, most, who, unit);
+    const fn of(declared: Setting<settings::Number>) -> Self {
+        Self { declared, value: GucSetting::<i32>::new(declared.value.default) }
+    }
+
+    fn define(&'static self) {
+        let Setting { name, who, short, long, value } = self.declared;
+        let unit = match value.unit {
+            Unit::One => GucFlags::empty(),
+            Unit::Ms => GucFlags::UNIT_MS,
+            Unit::Mb => GucFlags::UNIT_MB,
+        };
+        let refused = RefusedSetting::when_defined(name, || {
+            let (least, most) = (value.least, value.most);
+            GucRegistry::define_int_guc(name, short, long, &self.value, least, most, context(who), unit);
         });
-        if is_cap {
+        if who == Setter::Superuser {
             REFUSED.with_borrow_mut(|all| all.extend(refused));
         }
     }
@@ -124,14 +80,14 @@ impl Number {
     }
 
     fn exceeded(&self, what: &str, asked: impl Display, cap: impl Display) -> Error {
-        let name = self.name.to_string_lossy();
+        let name = self.declared.name.to_string_lossy();
         Error::invalid(format!("{what} of {asked} is over the cap"))
             .detail(format!("{name} is {cap}."))
             .hint(format!("A superuser, or a role with GRANT SET ON PARAMETER {name}, can raise it."))
     }
 }
 
-static CORRECT_CORRELATION: GucSetting<bool> = GucSetting::<bool>::new(true);
+static CORRECT_CORRELATION: GucSetting<bool> = GucSetting::<bool>::new(settings::CORRECT_CORRELATION.value);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
 
 thread_local! {
@@ -140,37 +96,37 @@ thread_local! {
     static REFUSED: RefCell<Vec<RefusedSetting>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How reads past the server are issued.
-#[derive(Clone, Copy, PostgresGucEnum)]
-#[allow(non_camel_case_types, reason = "the variants are the setting's values")]
-enum EngineSetting {
-    /// The best that the kernel allows.
-    auto,
-    /// io_uring, or an error.
-    io_uring,
-    /// Threads.
-    threads,
+macro_rules! engines {
+    ($($word:ident)+) => {
+        #[derive(Clone, Copy, PostgresGucEnum)]
+        #[allow(non_camel_case_types, reason = "the variants are the setting's values")]
+        enum EngineSetting {
+            $($word),+
+        }
+
+        const _: () = assert!(
+            settings::ENGINE.value.has_words(&[$(stringify!($word)),+]),
+            "these are not the words of surface/src/settings.rs"
+        );
+    };
 }
 
-/// Defines the settings and reserves their prefix.
+engines! { auto io_uring threads }
+
+fn context(who: Setter) -> GucContext {
+    match who {
+        Setter::Superuser => GucContext::Suset,
+        Setter::Anyone => GucContext::Userset,
+    }
+}
+
 pub(crate) fn define() {
-    define_numbers();
-    GucRegistry::define_enum_guc(
-        c"pg_io_probe.engine",
-        c"How reads past the server are issued at a depth over 1.",
-        c"auto takes io_uring, or threads where the kernel or the container refuses it.",
-        &ENGINE,
-        GucContext::Userset,
-        GucFlags::empty(),
-    );
-    GucRegistry::define_bool_guc(
-        c"pg_io_probe.correct_correlation",
-        c"Lets the planner use the correlations that io_probe_correct keeps.",
-        c"Indexes for which none is kept are planned as usual.",
-        &CORRECT_CORRELATION,
-        GucContext::Userset,
-        GucFlags::EXPLAIN,
-    );
+    NUMBERS.iter().for_each(|number| number.define());
+    let Setting { name, who, short, long, .. } = settings::ENGINE;
+    GucRegistry::define_enum_guc(name, short, long, &ENGINE, context(who), GucFlags::empty());
+    let Setting { name, who, short, long, .. } = settings::CORRECT_CORRELATION;
+    let flags = GucFlags::EXPLAIN;
+    GucRegistry::define_bool_guc(name, short, long, &CORRECT_CORRELATION, context(who), flags);
     reserve_setting_prefix(c"pg_io_probe");
 }
 
@@ -287,9 +243,9 @@ pub(crate) fn latency_bound(asked_ms: Option<f64>) -> Result<LatencyBound> {
             Err(MAX_P99.exceeded("max_p99", format!("{asked} ms"), format!("{cap} ms")))
         }
         (asked, cap) => {
-            let within = |ms: f64| LatencyBound::within(Duration::from_secs_f64(ms / 1e3));
-            let by_cap = cap.map(|cap| within(cap).of(BoundSource::Setting));
-            Ok(asked.map(within).or(by_cap).unwrap_or(LatencyBound::UNBOUND))
+            let [asked, cap] =
+                [asked, cap].map(|ms| Some(LatencyBound::within(Duration::from_secs_f64(ms? / 1e3))));
+            Ok(asked.or(cap.map(|cap| cap.of(BoundSource::Setting))).unwrap_or(LatencyBound::UNBOUND))
         }
     }
 }

@@ -29,7 +29,7 @@ STORED = {
 CALLS = [
     "explain(query)",
     "iostat_query(query)",
-    "explain_json(plan)",
+    "explain(plan => plan)",
     "import(result)",
     "import('{}', label)",
     "record('ping', 'probed', label => label)",
@@ -109,7 +109,7 @@ class ArgumentSizes(unittest.TestCase):
         session = self.session()
         for call, most, value, else_ in [
             ("explain(value)", MB, "rpad('SELECT 1', {})", "ok"),
-            ("explain_json(value::json)", 16 * MB, """rpad('{{"Plan": {{"Node Type": "Result"}}}}', {})""", "ok"),
+            ("explain(plan => value::json)", 16 * MB, """rpad('{{"Plan": {{"Node Type": "Result"}}}}', {})""", "ok"),
             ("compare(value, 'a')", MB, "repeat('x', {})", "42704"),
         ]:
             with self.subTest(call):
@@ -144,7 +144,7 @@ class ArgumentSizes(unittest.TestCase):
             session.run(f"INSERT INTO plans SELECT '{name}', ({plan})::json")
             for further in [150, 400, 800, 3000]:
                 with self.subTest(name, further=further), bounded(session, further):
-                    query = f"SELECT count(*) FROM plans, LATERAL io_probe_explain_json_full(plan) WHERE name = '{name}'"
+                    query = f"SELECT count(*) FROM plans, LATERAL io_probe_explain_full(plan => plan) WHERE name = '{name}'"
                     self.assert_ends(session, query, expected)
 
     def test_results_that_take_many_times_their_size(self):

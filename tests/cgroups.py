@@ -62,6 +62,28 @@ def limited_somehow(device, **limits):
 
 
 @contextlib.contextmanager
+def quota(share):
+    """A quota of this share of a processor, by control groups of either version; None where it can't be set."""
+    period = 100000
+    places = [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", f"{share * period:.0f}"),
+              ("/sys/fs/cgroup", "cpu.max", f"{share * period:.0f} {period}")]
+    root, name, value = next(((root, *rest) for root, *rest in places if os.path.exists(f"{root}/cgroup.procs")), places[0])
+    folder = f"{root}/pg_io_probe_test_quota"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        yield None
+        return
+    try:
+        possible = os.path.exists(f"{folder}/{name}")
+        if possible:
+            write(f"{folder}/{name}", value)
+        yield Limit(folder) if possible else None
+    finally:
+        wait_for(lambda: succeeds("rmdir", folder), "the processes to leave the cgroup")
+
+
+@contextlib.contextmanager
 def _group(root, version, device, limits):
     """A group in this folder."""
     folder = f"{root}/pg_io_probe_test_{os.path.basename(device)}"

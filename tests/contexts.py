@@ -2,7 +2,7 @@
 """Each function of the extension in each place from which the server can be made to call it.
 
 The places are triggers, expressions of indexes and constraints, cursors, subtransactions, workers, and
-whatever else evaluates a function. CALLS has a cheap call of each function, CONTEXTS the places. A call there
+whatever else evaluates a function. CALLS has the example of each function, CONTEXTS the places. A call there
 works, or ends by an SQLSTATE that is named beside the place. After each call the process holds what it held
 before, and no server process has crashed.
 """
@@ -14,6 +14,7 @@ import unittest
 
 from fuzz import TROUBLE, documented
 from lib import (
+    FUNCTIONS,
     VERSION,
     Failure,
     Process,
@@ -23,52 +24,12 @@ from lib import (
     half_of,
     literal,
     main,
+    prepare_examples,
     wait_for,
 )
 from servers import Server
 
-# A run to import is measured first.
-CALLS = {
-    "io_probe_cache(regclass)": "io_probe_cache('public.probed')",
-    "io_probe_changes(integer,boolean)": "io_probe_changes(1)",
-    "io_probe_check()": "io_probe_check()",
-    "io_probe_compare(bigint,bigint)": "io_probe_compare(1, 2)",
-    "io_probe_compare(text,text)": "io_probe_compare('first', 'second')",
-    "io_probe_correct(regclass,double precision)": "io_probe_correct('public.corrected_pkey', 0.5)",
-    "io_probe_correlation_full(regclass)": "io_probe_correlation_full('public.probed')",
-    "io_probe_counters()": "io_probe_counters()",
-    "io_probe_depth_full(regclass,integer[],text,bigint,jsonb)": "io_probe_depth_full('public.probed', '{2}')",
-    "io_probe_device_full()": "io_probe_device_full()",
-    "io_probe_evict(regclass)": "io_probe_evict('public.probed')",
-    "io_probe_explain_full(text,boolean,jsonb)": "io_probe_explain_full('SELECT count(*) FROM public.probed', true)",
-    "io_probe_explain_json_full(json,jsonb)": """io_probe_explain_json_full('[{"Plan": {"Node Type": "Result"}}]')""",
-    "io_probe_import(jsonb,text)": "io_probe_import(public.measured(), 'imported')",
-    "io_probe_iostat_full(text,integer,jsonb)": "io_probe_iostat_full('10 ms')",
-    "io_probe_iostat_query_full(text,text,jsonb)":
-        "io_probe_iostat_query_full('SELECT count(*) FROM public.probed')",
-    "io_probe_measure(text,regclass,jsonb)": """io_probe_measure('ping', 'public.probed', '{"count": 1}')""",
-    "io_probe_page_cost_full(regclass,double precision[],integer[],text,boolean,bigint,jsonb)":
-        "io_probe_page_cost_full('public.probed', densities => '{1}', concurrencies => '{1}')",
-    "io_probe_ping_full(regclass,text,text,text,integer,jsonb)":
-        "io_probe_ping_full('public.probed', count => 2, every => '0', mode => 'pingpong')",
-    "io_probe_progress()": "io_probe_progress()",
-    "io_probe_prune(text,boolean)": "io_probe_prune('1 year')",
-    "io_probe_random_full(regclass,text[],text,boolean,integer,bigint,jsonb)":
-        "io_probe_random_full('public.probed', depth => 2)",
-    "io_probe_readahead_full(regclass,integer[],text,jsonb)": "io_probe_readahead_full('public.probed', '{0}')",
-    "io_probe_recommend_full(regclass,text[],text,boolean,boolean,text,jsonb)":
-        "io_probe_recommend_full('public.probed', settings => '{random_page_cost}', duration => '30 ms')",
-    "io_probe_record(text,regclass,jsonb,text)":
-        """io_probe_record('ping', 'public.probed', '{"count": 1}', 'recorded')""",
-    "io_probe_report(regclass,text,boolean,boolean,jsonb,text,bigint,jsonb)":
-        "io_probe_report('public.probed', '30 ms', format => 'html')",
-    "io_probe_report_full(regclass,text,boolean,boolean,jsonb,jsonb)":
-        """io_probe_report_full('public.probed', '30 ms', promised => '{"iops": 1000}')""",
-    "io_probe_seqscan_full(regclass,text[],text,boolean,integer,integer,text,jsonb)":
-        "io_probe_seqscan_full('public.probed', cold => true)",
-    "io_probe_sync_full(text,text[],text,integer,integer,jsonb)":
-        "io_probe_sync_full(sections => '{no_sync}')",
-}
+CALLS = {function.signature: function.example for function in FUNCTIONS}
 WRITES = {"25006"}
 # A probe runs neither in a parallel worker, nor while workers of the same query run.
 PARALLEL = {"25000"}
@@ -166,11 +127,7 @@ SETUP = """
         $$ BEGIN PERFORM public.calls(1); RETURN coalesce(new, old); END $$;
     CREATE PROCEDURE commits() LANGUAGE plpgsql AS
         $$ BEGIN PERFORM calls(1); COMMIT; PERFORM calls(2); ROLLBACK; END $$;
-    CREATE TABLE corrected (id int PRIMARY KEY);
     CREATE TABLE victim (id int); INSERT INTO victim VALUES (1), (2);
-    CREATE TABLE result AS SELECT io_probe_measure('ping', 'probed', '{"count": 3, "every": "0"}') AS result;
-    CREATE FUNCTION measured() RETURNS jsonb LANGUAGE sql AS 'SELECT result FROM public.result';
-    SELECT io_probe_import(measured(), label) FROM unnest('{first,second}'::text[]) AS label;
     CREATE TABLE calls (call text);
     CREATE FUNCTION calls_all() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE c text; me text;
@@ -224,6 +181,7 @@ def setUpModule():
             session.run("SET client_min_messages = error; CREATE EXTENSION pg_io_probe; "
                         "RESET pg_io_probe.row_duration")
             dense_table(session, "probed", 100)
+            prepare_examples(session)
             session.run(SETUP)
             for call in CALLS.values():
                 session.run(f"INSERT INTO calls VALUES ({literal(query(call))})")
@@ -234,7 +192,7 @@ def setUpModule():
                         "TO caller")
             session.run("ALTER TABLE victim OWNER TO caller; ALTER TABLE probed OWNER TO caller; "
                         "ALTER TABLE corrected OWNER TO caller; "
-                        "GRANT SELECT ON result TO caller")
+                        "GRANT SELECT ON measured, stored TO caller")
 
 
 def query(call):

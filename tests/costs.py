@@ -185,7 +185,7 @@ class Storage(unittest.TestCase):
             # The others are not limited.
             with limit.on(server_processes()), Session() as session:
                 arguments = {"settings": ["read_ahead_kb"], "duration": "30 s", "cold": True}
-                for beside, doubt in [(contextlib.nullcontext, None), (disk.read_on, "others")]:
+                for beside, doubt in [(contextlib.nullcontext, "limited"), (disk.read_on, "others")]:
                     with beside():
                         (row,) = session.rows(rows_of("recommend", "probed", **arguments))
                     self.assertLess(64, int(row["recommended"] or 0), row)
@@ -332,7 +332,7 @@ class Storage(unittest.TestCase):
                     self.assertNotIn("cold => true", str(row["notes"]))
             # What was given is not asked for.
             session.run("SET client_min_messages = warning")
-            lines = session.rows(rows_of("report", "probed", duration="2 s", cold=True))
+            lines = session.rows(rows_of("report_full", "probed", duration="2 s", cold=True))
             self.assertNotRegex(str([line["finding"] for line in lines]), "cold => true|needs cold")
             for row in self.advice(session, duration="1 s").values():
                 self.assertNotEqual(row["doubt"], "needs cold", row)

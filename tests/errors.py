@@ -30,7 +30,7 @@ FAILS = """CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
 WAYS = {
     "ours": ("io_probe_seqscan_full('probed', '{ä}')", "22023"),
     "ours, of a relation": ("io_probe_seqscan_full('pg_tables')", "42809"),
-    "ours, of a plan": ("io_probe_explain_json_full('[]')", "22023"),
+    "ours, of a plan": ("io_probe_explain_full(plan => '[]')", "22023"),
     "the server's": ("io_probe_seqscan_full('locked')", "55P03"),
     "in a subtransaction": ("io_probe_explain_full('SELECT fails()', true)", "ZX123"),
     "in a subtransaction, while planned": ("io_probe_explain_full('SELECT 1/0')", "22012"),

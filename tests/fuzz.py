@@ -17,7 +17,7 @@ import time
 import unittest
 
 from fuzz_arguments import ODD_NAMES, ROLES, TIMES, Function, Fuzzer, literal, quoted
-from lib import LONG, SERVER_LOG, Failure, Process, Session, files_in_data_directory, main, say
+from lib import FUNCTIONS, LONG, SERVER_LOG, Failure, Process, Session, files_in_data_directory, main, say
 
 CALLS = int(os.environ.get("CALLS") or (100_000 if LONG else 2000))
 # The same in each check, another one in each long run.
@@ -58,25 +58,12 @@ LITERALS = {
     "text[]": {"22P02", "2202E"},
     "text": set(),
 }
-# What some functions may answer besides.
-WRITES_FILES = {"53100", "42704"}
-QUERY = {"42601", "42703", "42883", "42P02", "22012", "25006", "42804", "42P18"}
-STORES = {"25006", "22P02", "22003", "22007", "22008", "23514"}
 ANY_LITERAL = set().union(*LITERALS.values())
-BESIDES = {
-    "io_probe_sync": WRITES_FILES,
-    "io_probe_ping": WRITES_FILES,
-    "io_probe_recommend": WRITES_FILES,
-    "io_probe_report": WRITES_FILES | {"42704"},
-    "io_probe_explain": QUERY,
-    "io_probe_iostat_query": QUERY | {"25000"},
-    "io_probe_measure": WRITES_FILES | QUERY | STORES | ANY_LITERAL,
-    "io_probe_record": WRITES_FILES | QUERY | STORES | ANY_LITERAL,
-    "io_probe_import": STORES,
-    "io_probe_prune": {"22008", "25006"},
-    "io_probe_correct": {"25006", "22003", "22P02"},
-    "io_probe_compare": {"42704"},
-}
+# What some functions may answer besides, by name.
+BESIDES = collections.defaultdict(set)
+for declared in FUNCTIONS:
+    BESIDES[declared.name].update(declared.errors)
+    BESIDES[declared.full].update(declared.errors)
 
 # A stored run that failed, or found another probe running, gives a WARNING and no ERROR.
 WARNING = re.compile(
@@ -124,9 +111,12 @@ def documented():
 
 def allowed(function):
     """The SQLSTATEs that a call may end with."""
+    names = {name for name, _ in function.arguments}
     types = {"interval" if name in TIMES else type_name for name, type_name in function.arguments}
     own = set().union(*(LITERALS.get(type_name, set()) for type_name in types))
-    return ANYONE | own | BESIDES.get(function.name.removesuffix("_full"), set())
+    # Arguments of another function.
+    inner = ANY_LITERAL if "args" in names else set()
+    return ANYONE | own | inner | BESIDES[function.name]
 
 
 class Caller:

@@ -10,7 +10,8 @@ import statistics
 import time
 import unittest
 
-from lib import BLOCK, LONG, PATHS, Process, Session, Watched, call, dense_table, half_of, main, say
+from lib import BLOCK, FUNCTIONS, LONG, PATHS, Process, Session, Watched, call, dense_table, half_of, main
+from lib import prepare_examples, say
 
 CALLS = int(os.environ.get("CALLS", "300"))
 # In the long mode.
@@ -31,8 +32,11 @@ BUFFERS_OF_WINDOWS = 64 << 20
 
 BRIEF = {"chunk_kb": 64, "depth": 4, "options": {"max_bytes": 64 * BLOCK}}
 FEW = {"depth": 4, "options": {"max_bytes": 64 * BLOCK}}
-PLAN = '[{"Plan": {"Node Type": "Seq Scan", "Relation Name": "probed", "Plan Rows": 1}}]'
 
+# The example of each function. Those that write a file are called less often.
+EXAMPLES = {function.signature: function.example for function in FUNCTIONS}
+WRITING = {function.signature for function in FUNCTIONS if "53100" in function.errors}
+# Other ways of some of them.
 LIGHT = {
     "seqscan, direct, io_uring": call("seqscan", "probed", paths=["direct"], **BRIEF),
     "seqscan, direct, threads": call("seqscan", "probed", paths=["direct"], **BRIEF),
@@ -46,8 +50,6 @@ LIGHT = {
     "random, server": call("random", "probed", paths=["server"], **FEW),
     "random, os": call("random", "probed", paths=["os"], **FEW),
     "random, one by one": call("random", "probed", **{**FEW, "depth": 1}),
-    "depth": call("depth", "probed", depths=[1, 2], duration="10 ms", options={"max_bytes": 64 * BLOCK}),
-    "page_cost": call("page_cost", "probed", cold=True, densities=[1], concurrencies=[1, 16], duration="5 ms"),
     "recommend": call("recommend", "probed", settings=["random_page_cost"], cold=True, duration="5 ms"),
     "ping": call("ping", "probed", count=10, every="0"),
     "ping, os": call("ping", "probed", count=10, every="0", path="os"),
@@ -55,42 +57,26 @@ LIGHT = {
     "record": call("record", "probed", probe="seqscan", args=BRIEF),
     "report": call("report", "probed", duration="5 ms"),
     "prune": call("prune", keep="10 s", force=True),
-    "compare": call("compare", run_a=1, run_b=2),
-    "changes": "io_probe_changes()",
-    "cache": "io_probe_cache('probed')",
-    "evict": "io_probe_evict('probed')",
-    "correlation": "io_probe_correlation_full('probed')",
-    "correct": "io_probe_correct('probed_id', 0.5)",
-    "device": "io_probe_device_full()",
-    "counters": "io_probe_counters()",
-    "progress": "io_probe_progress()",
-    "check": "io_probe_check()",
-    "explain": "io_probe_explain_full('SELECT * FROM probed WHERE id = 1', true)",
-    "explain_json": f"io_probe_explain_json_full('{PLAN}')",
-    "iostat_query": call("iostat_query", query="SELECT count(*) FROM probed", every="10 ms"),
 }
 # Those that write a file, or wait for the device; they are called less often.
 HEAVY = {
     "recommend, of the device and the WAL": call("recommend", "probed", cold=True, writes=True, duration="5 ms",
                                                  settings=["read_ahead_kb", "wal_sync_method"]),
-    "readahead": call("readahead", "probed", windows_kb=[16, 64], duration="1 ms"),
     "ping, writing": call("ping", "probed", count=2, every="0", mode="write"),
     "ping, both": call("ping", "probed", count=4, every="0", mode="pingpong"),
-    "sync": call("sync", sections=["one_write"], duration="100 us"),
     "sync, a segment": call("sync", sections=["wal_segment"], duration="100 us"),
     "sync, together": call("sync", sections=["wal_segment"], depth=4, duration="100 us"),
     "sync, tablespace": call("sync", spcname="pg_default", sections=["one_write"], duration="100 us"),
-    "iostat": call("iostat", every="10 ms", count=1),
 }  # fmt: skip
-CASES = {**LIGHT, **HEAVY}
+VARIANTS = {**LIGHT, **HEAVY}
+CASES = {**EXAMPLES, **VARIANTS}
 
 
 def prepare(session):
-    """What the cases are about: a table with an index, and two runs, which stay."""
+    """What the cases are about: a table with an index, and a run, which stays."""
     dense_table(session, "probed", 128)
     session.run("CREATE INDEX probed_id ON probed (id)")
-    for _ in range(2):
-        session.run(f"SELECT {CASES['record']}")
+    prepare_examples(session)
     session.run("UPDATE io_probe_runs SET started_at = started_at + interval '1 year'")
 
 
@@ -114,7 +100,7 @@ class Growth(unittest.TestCase):
                 with Watched(session) as most:
                     session.run(query % (self.share(name, CALLS) // 3))
                 say(f"{name}: {most}")
-                buffers = BUFFERS_OF_WINDOWS if name == "readahead" else BUFFERS
+                buffers = BUFFERS_OF_WINDOWS if "readahead" in name else BUFFERS
                 self.assertLess(most.memory, buffers + (1 << 20))
 
     @unittest.skipUnless(LONG, "takes a quarter of an hour: make check-all")
@@ -172,14 +158,15 @@ class Growth(unittest.TestCase):
         return int(session.value("SELECT sum(total_bytes) FROM pg_backend_memory_contexts"))
 
     def share(self, name, calls):
-        return calls // 10 if name in HEAVY else calls
+        return calls // 10 if name in HEAVY or name in WRITING else calls
 
     def engine(self, name):
         return "threads" if "threads" in name else "auto"
 
     def session(self, name):
         session = Session()
-        session.run(f"SET pg_io_probe.engine = {self.engine(name)}")
+        # Without the runs of other cases.
+        session.run(f"SET pg_io_probe.engine = {self.engine(name)}; SELECT io_probe_prune('0', force => true)")
         return session
 
     def assert_steady(self, session, name, repeat):

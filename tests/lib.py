@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import unittest
+from dataclasses import dataclass
 
 BLOCK = 8192
 SEGMENT_BLOCKS = 131072  # 1 GiB
@@ -255,14 +256,52 @@ def repeated(probe, relation=None, /, **arguments):
     return f"SELECT {call(probe, relation, **arguments)} FROM generate_series(1, 50000)"
 
 
-def with_full_rows():
-    """The functions that have a `_full` variant with all columns, as the schema's sources have them."""
-    for path in glob.glob(os.path.join(os.path.dirname(__file__), "..", "src", "ddl", "*.sql")):
-        with open(path) as source:
-            yield from re.findall(r"^CREATE FUNCTION io_probe_(\w+)_full\(", source.read(), re.MULTILINE)
+@dataclass
+class Declared:
+    """A function, as surface/ declares it. See there for what the arguments of its example need (`prepare_examples`)."""
+
+    name: str
+    types: list
+    twin: bool
+    who: str
+    errors: list
+    arguments: str
+
+    @property
+    def full(self):
+        """The name of the function that returns all columns."""
+        return f"{self.name}_full" if self.twin else self.name
+
+    @property
+    def signature(self):
+        """The same with its types, as regprocedure shows it."""
+        return f"{self.full}({','.join(self.types)})"
+
+    @property
+    def example(self):
+        """A call that takes some milliseconds."""
+        return f"{self.full}({self.arguments})"
 
 
-WITH_FULL_ROWS = set(with_full_rows())
+def declared():
+    """All functions."""
+    with open(os.path.join(os.path.dirname(__file__), "calls.json"), encoding="utf-8") as file:
+        return [Declared(**function) for function in json.load(file)]
+
+
+FUNCTIONS = declared()
+WITH_FULL_ROWS = {function.name.removeprefix("io_probe_") for function in FUNCTIONS if function.twin}
+
+
+def prepare_examples(session):
+    """Makes what the examples need, besides the table `probed`."""
+    session.run("""
+        CREATE TABLE corrected (id int PRIMARY KEY);
+        CREATE TABLE measured AS SELECT io_probe_measure('ping', 'probed', '{"count": 3, "every": "0"}') AS result;
+        CREATE FUNCTION measured() RETURNS jsonb LANGUAGE sql AS 'SELECT result FROM public.measured';
+        CREATE TABLE stored AS SELECT io_probe_import(measured(), 'first') AS run;
+        CREATE FUNCTION stored() RETURNS bigint LANGUAGE sql AS 'SELECT run FROM public.stored';
+    """)
 
 
 def call(probe, relation=None, /, **arguments):

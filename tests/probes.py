@@ -92,7 +92,8 @@ def probes(session, spcname="pg_default"):
             Probe(f"depth, {engine}", "depth", {"depths": [1, 8], "duration": BRIEF}, engine),
         ]
         if knows_readahead(session):
-            found.append(Probe(f"readahead, {engine}", "readahead", {"windows_kb": [16, 256], "duration": BRIEF}, engine))
+            # A turn takes a quarter of a second, and the kernel's comes again.
+            found.append(Probe(f"readahead, {engine}", "readahead", {"windows_kb": [16, 256], "duration": "2 s"}, engine))
     return found
 
 

@@ -185,9 +185,9 @@ class Device(RandomAccuracy):
                 for row in rows:
                     self.assertEqual((row["status"], row["device_pct"]), ("ok", 100))
                     assert_about(self, row["mib_s"], row["iops"] * BLOCK / MIB, 0.001)
-                    # A probe goes through a small table again and again.
-                    self.assertGreaterEqual(row["elapsed_ms"], 480)
                     self.assertGreater(row["blks"], row["depth"])
+                # A probe goes through a small table again and again. The depths share the time, not evenly.
+                self.assertGreaterEqual(sum(row["elapsed_ms"] for row in rows), 960)
                 fetches = sum(row["blks"] for row in rows)
                 assert_about(self, after["reads"] - before["reads"], fetches, 0.01)
                 assert_about(self, after["bytes"] - before["bytes"], fetches * BLOCK, 0.01)

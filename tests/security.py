@@ -387,7 +387,7 @@ class RightsAttacks(unittest.TestCase):
     def assert_can_be_read(self, session, further):
         """Reads all that shows stored runs, with the labels good and odd, and what these further queries show."""
         views = session.run("SELECT oid::regclass FROM pg_class WHERE relkind = 'v' "
-                            "AND relname LIKE 'io\\_probe%' AND relname <> 'io_probe_device_counters'")
+                            "AND relname LIKE 'io\\_probe%'")
         self.assertIn("io_probe_metrics", views)
         readers = [f"SELECT v::text, row_to_json(v) FROM {view} AS v" for view in views]
         readers += [f"SELECT * FROM io_probe_changes({last})" for last in [1, 10, 1000]]

@@ -8,10 +8,10 @@ from lib import TEST_TMP, Session, as_server, literal, read, wait_for
 
 
 class Server:
-    """A new server, made with further options of initdb."""
+    """A new server, made with further options of initdb, in a folder below `parent`, which the server's user owns."""
 
-    def __init__(self, name, *options):
-        self.host = os.path.join(TEST_TMP, name)
+    def __init__(self, name, *options, parent=TEST_TMP):
+        self.host = os.path.join(parent, name)
         self.data = os.path.join(self.host, "data")
         as_server("mkdir", self.host)
         as_server("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-sync",

@@ -21,10 +21,11 @@ MADV_POPULATE_READ = 22
 
 
 class LoopDevice:
-    """A file system in a file. With `direct`, the device reads its file past the cache of the file system below. With
-    `journals_data`, the file system writes all data to its journal first, and takes no direct I/O."""
+    """A file system in a file, by default an ext4, mounted with `options` besides. With `direct`, the device reads its file past
+    the cache of the file system below. With `journals_data`, the file system writes all data to its journal first, and takes no
+    direct I/O."""
 
-    def __init__(self, size, direct=False, journals_data=False):
+    def __init__(self, size, direct=False, journals_data=False, make=None, options=()):
         self.size = size
         self.backing = os.path.join(TEST_TMP, "disk")
         self.mount_point = os.path.join(TEST_TMP, "mounted")
@@ -32,7 +33,12 @@ class LoopDevice:
             file.truncate(size)
         # What mkfs leaves for later, the kernel would write while a probe measures.
         journal = "has_journal" if journals_data else "^has_journal"
-        run("mkfs.ext4", "-q", "-b", "4096", "-O", journal, "-E", "lazy_itable_init=0", self.backing)
+        ext4 = ["mkfs.ext4", "-q", "-b", "4096", "-O", journal, "-E", "lazy_itable_init=0"]
+        try:
+            run(*(make or ext4), self.backing)
+        except FileNotFoundError as e:
+            os.remove(self.backing)
+            raise unittest.SkipTest(str(e))
         os.mkdir(self.mount_point)
         try:
             self.device = run("losetup", "--find", "--show", f"--direct-io={'on' if direct else 'off'}", self.backing)
@@ -47,8 +53,12 @@ class LoopDevice:
         self.set_queue(*self.limits)
         if direct and run("losetup", "--noheadings", "--output", "DIO", self.device).strip() != "1":
             raise unittest.SkipTest("the file system of the tests has no O_DIRECT for loop devices")
-        options = "noatime,data=journal" if journals_data else "noatime"
-        run("mount", "-o", options, self.device, self.mount_point)
+        options = ["noatime", *(["data=journal"] if journals_data else []), *options]
+        try:
+            run("mount", "-o", ",".join(options), self.device, self.mount_point)
+        except AssertionError as e:
+            self.remove()
+            raise unittest.SkipTest(f"this kernel does not mount it: {e}")
 
     def remove(self):
         """Removes all of it. The next device of this name would have the limits of its queue, so they are put back."""

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# check.sh [PG_CONFIG…]: runs everything that can be checked: format, lints, documentation, the core's tests, and on each
-# PostgreSQL in the cache, or on these, the regression tests and the clients in tests/ (see CONTRIBUTING.md). What fails shows
-# its output; the last line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients, and each of those all
-# of its cases.
+# check.sh [PG_CONFIG…]: runs everything that can be checked: format, lints, documentation, the tests of core/ and surface/,
+# and on each PostgreSQL in the cache, or on these, the regression tests and the clients in tests/ (see CONTRIBUTING.md). What
+# fails shows its output; the last line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients, and each of
+# those all of its cases.
 #
 # Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES at a time,
 # two a processor. Nothing is tried twice.
@@ -79,45 +79,61 @@ step() {
     fi
 }
 
-# core_tests: runs the core's tests. One that does not end, which Cargo names after a minute, is a failure.
+# core_tests: runs the tests that need no server. One that does not end, which Cargo names after a minute, is a failure.
 core_tests() {
     local start=$SECONDS status=0 passed failed
-    within 900 cargo test -q -p io_probe_core --no-fail-fast >"$log" 2>&1 || status=$?
+    within 900 cargo test -q -p io_probe_core -p io_probe_advise -p io_probe_surface --no-fail-fast >"$log" 2>&1 || status=$?
     read -r passed failed < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
     [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1 # it failed before it came to a test
     case $status in 124 | 137) failed=$((failed + 1)) ;; esac # one hung, which has no name in the list
-    report core "$start" "$passed" "$failed"
+    report 'core and surface' "$start" "$passed" "$failed"
 }
 
 version_of() {
     "$1" --version | sed 's/[^0-9]*\([0-9.]*\).*/\1/'
 }
 
-# compile_core: compiles the core, so that the lanes find it compiled.
+# compile_core: compiles what needs no server, so that the lanes find it compiled.
 compile_core() {
     log=$(mktemp -p "$state")
-    step 'clippy, core' cargo clippy -q --release -p io_probe_core --all-targets -- -D warnings || true
-    step 'core: build' cargo test -q -p io_probe_core --no-run || true
+    test_devices
+    step 'clippy, core and surface' \
+        cargo clippy -q --release -p io_probe_core -p io_probe_advise -p io_probe_surface --all-targets -- -D warnings || true
+    step 'crates without a server: build' cargo test -q -p io_probe_core -p io_probe_advise -p io_probe_surface --no-run || true
 }
 
-# compile PG_CONFIG: lints, builds and installs for that server, and on success makes a file named by its version. Each version
-# has a target folder of its own: in a common one, each would compile anew what they share. Versions between the oldest and the
-# newest are hardly optimized: a new machine would spend minutes on that.
+# test_devices: lints, tests and compiles the made-up devices, where devices/device.sh looks for them.
+test_devices() {
+    local devices=(--locked --release --ignore-rust-version --manifest-path devices/Cargo.toml --target-dir "$target/devices")
+    step 'made-up devices: clippy' cargo clippy -q "${devices[@]}" --all-targets -- -D warnings || true
+    step 'made-up devices: tests' cargo test -q "${devices[@]}" || true
+    step 'made-up devices: build' cargo build -q "${devices[@]}" || true
+}
+
+# compile PG_CONFIG: builds and installs for that server, and on success makes a file named by its version. Each version has a
+# target folder of its own: in a common one, each would compile anew what they share. Only the newest is optimized as users have
+# it, and versions between the oldest and the newest are not linted: a new machine would spend minutes on that. The compiler's
+# warnings are errors on all.
 compile() {
     local version major
     version=$(version_of "$1") major=${version%%.*}
     log=$(mktemp -p "$state")
-    export CARGO_TARGET_DIR=$target/pg$major PGRX_PG_CONFIG_PATH=$1
-    [ "$1" = "$oldest" ] || [ "$1" = "$newest" ] ||
+    export PGRX_PG_CONFIG_PATH=$1
+    if [ "$1" = "$oldest" ] || [ "$1" = "$newest" ]; then
+        # The same folder as make's: what pgrx generates is made once.
+        step "$version: clippy" cargo clippy -q --release --ignore-rust-version --target-dir "$target/pg$major" --all-targets \
+            --features "pg$major" -- -D warnings || true
+    fi
+    [ "$1" = "$newest" ] ||
         export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-    step "$version: clippy" cargo clippy -q --release --ignore-rust-version --all-targets --features "pg$major" -- -D warnings || true
     ! step "$version: build" build_and_install "$1" || touch "$state/$version"
     [ "$1" != "$newest" ] || RUSTDOCFLAGS='-D warnings' step 'documentation' \
-        cargo doc -q --release --ignore-rust-version --workspace --no-deps --document-private-items --features "pg$major" || true
+        cargo doc -q --release --ignore-rust-version --target-dir "$target/pg$major" --workspace --no-deps \
+        --document-private-items --features "pg$major" || true
 }
 
 build_and_install() {
-    make -s PG_CONFIG="$1" && make -s uninstall PG_CONFIG="$1" && make -s install PG_CONFIG="$1"
+    make -s PG_CONFIG="$1" RUSTC_OPTIONS='-D warnings' && make -s uninstall PG_CONFIG="$1" && make -s install PG_CONFIG="$1"
 }
 
 # --- a server ------------------------------------------------------------------------------------------------------
@@ -172,8 +188,8 @@ tests=$(sed -n 's/^REGRESS = //p' Makefile)
 few_tests=${tests/ recommend_costs/}
 reading_tests='extension device cache seqscan random depth ping page_cost recommend iostat bad_input settings explain cleanup'
 short_tests='extension cache seqscan random iostat history compare bad_input search_path settings explain upgrade cleanup'
-only_oldest=(tests/encodings.py)
-only_newest=(tests/{argument_sizes,large_relations}.py)
+only_oldest=(tests/encoding.py)
+only_newest=(tests/{any_disk,argument_sizes,large_relations}.py)
 short=(tests/{errors,accuracy,workers}.py)
 in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_accuracy,accuracy}.py)
 
@@ -260,7 +276,16 @@ lane() {
 same_version() {
     local version
     version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
-    [ "$(grep -c "\"version\": \"$version\"" META.json)" = 2 ]
+    [ "$(grep -c "\"version\": \"$version\"" META.json)" = 2 ] && grep -q "^default_version = '$version'" pg_io_probe.control
+}
+
+# What is printed from the declaration is what is committed.
+printed() {
+    local version
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+    cargo run -q -p io_probe_surface -- script | diff "sql/pg_io_probe--$version.sql" - &&
+        cargo run -q -p io_probe_surface -- columns | diff docs/columns.md - &&
+        cargo run -q -p io_probe_surface -- calls | diff tests/calls.json - || { echo 'run make printed'; return 1; }
 }
 
 # For what rustfmt does not wrap: comments and literals.
@@ -278,12 +303,15 @@ if [ $# = 0 ]; then
 fi
 
 step 'Cargo.lock is up to date' cargo fetch --locked || true
-step 'META.json has the version of Cargo.toml' same_version || true
+step 'devices/Cargo.lock is up to date' cargo fetch --locked --manifest-path devices/Cargo.toml || true
+step 'META.json and the control file have the version of Cargo.toml' same_version || true
 step 'format' cargo fmt --all --check || true
+step 'format of devices/' cargo fmt --check --manifest-path devices/Cargo.toml || true
 step 'no line of Rust is wider than max_width' no_wide_lines || true
 if command -v shellcheck >/dev/null; then
-    step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh || true
+    step 'shellcheck' shellcheck -x -P SCRIPTDIR .ci/run tools/*.sh tests/*.sh bench/*.sh devices/*.sh experiments/*.sh || true
 fi
+step 'the script of CREATE EXTENSION, docs/columns.md and tests/calls.json are those of surface/' printed || true
 step 'bench: arithmetic' bench/test_arithmetic.py || true
 oldest=${servers[0]} newest=${servers[-1]}
 # A version that is not released yet is called 19rc1, say.

@@ -17,8 +17,8 @@ trap 'exit 1' INT TERM
 # stage PG_CONFIG MAJOR: builds for it, and lays out what goes below / on a Debian machine.
 stage() {
     local pg_config=$1 major=$2 root=$work/stage/$2 library=usr/lib/postgresql/$2/lib share=usr/share/postgresql/$2
-    CARGO_TARGET_DIR=$target/pg$major make -s PG_CONFIG="$pg_config"
-    CARGO_TARGET_DIR=$target/pg$major make -s install PG_CONFIG="$pg_config" DESTDIR="$work/built"
+    CARGO_TARGET_DIR=$target make -s PG_CONFIG="$pg_config"
+    CARGO_TARGET_DIR=$target make -s install PG_CONFIG="$pg_config" DESTDIR="$work/built"
     mkdir -p "$root/$library" "$root/$share/extension" "$root/$share/man/man7"
     mv "$work/built$("$pg_config" --pkglibdir)"/* "$root/$library"
     mv "$work/built$("$pg_config" --sharedir)"/extension/* "$root/$share/extension"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # deps.sh check|demo|suite|bench|deb: installs what is missing to build, and to check, to run the demo, to run the server's own
 # suite, to measure beside other tools or to make packages; run again, it does nothing.
-#   packages    by apt-get, as root or with CI set; else it prints the one line to run, and stops
-#   servers     PostgreSQL of each version, into the cache: see servers.sh; the demo takes the system's
-#   cargo-pgrx  the version that Cargo.toml asks for, into the cache
-#   crates      those of Cargo.lock, into Cargo's own cache
+#   packages  by apt-get, as root or with CI set; else it prints the one line to run, and stops
+#   servers   PostgreSQL of each version, into the cache: see servers.sh; the demo takes the system's
+#   crates    those of Cargo.lock, into Cargo's own cache; where devices are made up, those of devices/, too
 
 . "$(dirname "$0")/env.sh"
 
@@ -41,22 +40,10 @@ install_packages() {
     "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
 }
 
-# What was compiled before the network failed, say, is not compiled again.
-install_cargo_pgrx() {
-    local version
-    version=$(sed -n 's/^pgrx = .*"=\([0-9.]*\)".*/\1/p' Cargo.toml)
-    if ! grep -q "\"cargo-pgrx $version " "$cache/cargo-pgrx/.crates.toml" 2>/dev/null; then
-        echo "building cargo-pgrx $version (4 minutes on 2 cores)"
-        cargo install cargo-pgrx --version "=$version" --locked --ignore-rust-version \
-            --root "$cache/cargo-pgrx" --target-dir "$cache/cargo-pgrx/target"
-        rm -rf "$cache/cargo-pgrx/target"
-    fi
-}
-
 trap '[ $? = 0 ] || echo "not everything that is needed could be had (the reason is above): run it again, it goes on from here" >&2' EXIT
 command -v cargo >/dev/null || { echo "could not find cargo: install Rust with rustup" >&2; exit 1; }
 install_packages
 mkdir -p "$cache"
 case ${1:-} in check | bench | deb) tools/servers.sh ;; esac
-install_cargo_pgrx
 cargo fetch --quiet --locked
+case ${1:-} in check | bench) cargo fetch --quiet --locked --manifest-path devices/Cargo.toml ;; esac

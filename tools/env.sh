@@ -16,7 +16,6 @@ else
 fi
 
 cache=$(realpath -m "$cache")
-PATH=$cache/cargo-pgrx/bin:$PATH
 
 # pg_configs: the pg_config of each PostgreSQL in the cache, oldest first.
 pg_configs() {

@@ -20,8 +20,8 @@ from collections import Counter, defaultdict
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
 
-from growth import CASES, prepare  # noqa: E402
-from lib import PATHS, Failure, Session, call  # noqa: E402
+from growth import VARIANTS, prepare  # noqa: E402
+from lib import FUNCTIONS, PATHS, Failure, Session, call  # noqa: E402
 
 TABLES = ["probed", "large", "large_id", "pg_database", "pg_shdepend", "pg_authid", "pg_shdepend_reference_index"]
 # SQLSTATEs with which a probe beside others may fail.
@@ -33,7 +33,7 @@ EXPECTED = {
 
 def probes():
     """Calls that probe, of which one runs at a time."""
-    found = [(name, function) for name, function in CASES.items() if not looks(name)]
+    found = [*VARIANTS.items(), *examples(looking=False)]
     patient = {"options": {"wait": True}}
     for table in TABLES:
         found += [
@@ -50,15 +50,14 @@ def probes():
     return found
 
 
-def looks(name):
-    """Does a case only look or evict, without a probe?"""
-    return name.split(",")[0] in ["cache", "evict", "device", "counters", "progress", "check", "explain", "explain_json",
-                                  "compare", "changes", "prune", "iostat"]  # fmt: skip
+def examples(looking):
+    """The examples of functions that only look, or of those that also do something."""
+    return [(each.signature, each.example) for each in FUNCTIONS if (each.who != "owner") == looking]
 
 
 def around():
     """Calls that may run beside a probe."""
-    found = [(name, function) for name, function in CASES.items() if looks(name)]
+    found = examples(looking=True)
     for table in TABLES:
         found += [("evict of shared", call("evict", table)), ("cache of shared", call("cache", table))]
     return found
@@ -109,7 +108,7 @@ class Prober(threading.Thread):
             time.sleep(self.pause)
 
     def in_tablespaces(self, session):
-        if not any(name.startswith("sync") for name, _ in self.calls):
+        if not any("sync" in name for name, _ in self.calls):
             return []
         spaces = session.value("SELECT json_agg(spcname) FROM pg_tablespace WHERE spcname <> 'pg_global'")
         return [

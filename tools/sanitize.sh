@@ -44,7 +44,7 @@ skip() {
 address() {
     printf 'leak:%s\n' "${leaking_tests[@]}" >"$log.leaks"
     LSAN_OPTIONS=print_suppressions=0:suppressions=$log.leaks RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address run address \
-        cargo test -q -p io_probe_core --target "$target" --no-fail-fast
+        cargo test -q -p io_probe_core -p io_probe_advise --target "$target" --no-fail-fast
 }
 
 # In the standard library as it comes, ThreadSanitizer would not see what the locks order.
@@ -53,7 +53,7 @@ thread() {
         skip thread 'no source of the standard library: rustup component add rust-src'
     else
         RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread run thread \
-            cargo test -q -Zbuild-std -p io_probe_core --lib --target "$target" --no-fail-fast -- \
+            cargo test -q -Zbuild-std -p io_probe_core -p io_probe_advise --lib --target "$target" --no-fail-fast -- \
             workers:: engine:: ping:: random:: readahead:: scan:: sync:: page_times::
     fi
 }

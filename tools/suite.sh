@@ -105,14 +105,14 @@ trap stop_cluster EXIT
 tools/deps.sh suite
 [ $# -gt 0 ] || set -- 15 18
 failures=0 servers=()
-# Apart from what is compiled for servers without assertions. Each version has a folder in it, as in check.sh.
+# Apart from what is compiled for servers without assertions.
 target=$cache/assert/target
 for major; do
     build "$major"
     pg_config=$cache/assert/$major/bin/pg_config
     servers+=("$pg_config")
-    CARGO_TARGET_DIR=$target/pg$major make -s PG_CONFIG="$pg_config"
-    CARGO_TARGET_DIR=$target/pg$major make -s install PG_CONFIG="$pg_config"
+    CARGO_TARGET_DIR=$target make -s PG_CONFIG="$pg_config"
+    CARGO_TARGET_DIR=$target make -s install PG_CONFIG="$pg_config"
     if [ "$major" -lt 18 ]; then
         run_suite "$major" || failures=$((failures + 1))
     else

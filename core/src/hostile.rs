@@ -1,4 +1,4 @@
-//! What holds for any text that comes from outside: the kernel's files, trees of them, and plans.
+//! What holds for any text that comes from outside: the kernel's files, and trees of them.
 //!
 //! Each function here reads bytes in one family of parsers and panics where a promise of theirs is broken.
 //! The fuzzers in `fuzz/` call them with inputs of their own making. The tests call them with what the
@@ -8,26 +8,12 @@
 //! |---|---|---|
 //! | [`texts()`] | a file, then the same later, a NUL between | printed as by the kernel, it reads the same |
 //! | [`trees()`] | files and links, see there | the walk ends, gives the same twice, and stays in the tree |
-//! | [`plans()`] | an EXPLAIN in JSON | the nodes' own figures sum up to the top's |
-//! | [`ledgers()`] | figures of a plan, four bytes a node | the same, for figures that no JSON need hold |
 
-pub(crate) mod plans;
 mod texts;
 mod trees;
 
-pub use plans::plans;
 pub use texts::texts;
 pub use trees::trees;
-
-/// Reads four bytes a node: how far up its parent is, what it is, what it provides and needs, and how much it
-/// counted.
-pub fn ledgers(data: &[u8]) {
-    let nodes: Vec<[u8; 4]> =
-        data.chunks_exact(4).take(200).filter_map(|node| node.try_into().ok()).collect();
-    if !nodes.is_empty() {
-        crate::plan::hostile::adds_up(&nodes);
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -86,16 +72,5 @@ mod tests {
     #[test]
     fn trees_of_the_corpus() {
         replay("trees", trees);
-    }
-
-    #[test]
-    fn plans_of_the_corpus() {
-        replay("plans", plans);
-        crate::plan::tests::fixtures().for_each(|(_, text)| plans(text.as_bytes()));
-    }
-
-    #[test]
-    fn ledgers_of_the_corpus() {
-        replay("ledgers", ledgers);
     }
 }

@@ -5,8 +5,6 @@
 //!
 //! The top-level modules. Code in one uses that one and those further down in this list.
 //!
-//! - [`advise`]: what follows from measured times for the server's settings, and whether two runs differ.
-//! - [`plan`]: the tree of an EXPLAIN, and which node read which block.
 //! - [`measure`]: scans, random fetches, pings, page times, readahead windows, syncs;
 //!   and the tiers that served them.
 //! - [`files`]: a relation's files, their holes, what the OS cache has of them, scratch files.
@@ -19,7 +17,6 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("pg_io_probe measures through Linux kernel interfaces and builds on Linux only");
 
-pub mod advise;
 pub mod engine;
 mod error;
 pub mod files;
@@ -27,7 +24,6 @@ pub mod files;
 pub mod hostile;
 pub mod machine;
 pub mod measure;
-pub mod plan;
 pub mod run;
 pub mod stats;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use io_probe_core::engine::{self, Kind};
 use io_probe_core::files::RelationFiles;
-use io_probe_core::measure::random::{Look, Plan, Queued, run};
+use io_probe_core::measure::random::{FetchOrder, Look, Queued, run};
 use io_probe_core::run::budget::{Budget, Limits};
 use io_probe_core::run::clock::Monotonic;
 use io_probe_core::run::order::Permutation;
@@ -50,7 +50,8 @@ fn a_random_run_allocates_nothing_once_it_runs() {
     ];
     engines.extend(engine::open(Some(Kind::IoUring), 8, 8192).ok().map(|opened| (8, opened)));
     for (depth, mut opened) in engines {
-        let mut plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::for_depth(depth));
+        let mut fetch_order =
+            FetchOrder::new(&source, Permutation::new(BLOCKS, 1), 0, Look::for_depth(depth));
         let mut queued = Queued::new(opened.engine.as_mut(), depth);
         // It tells how far it got after the first request, and then twice in a millisecond.
         let (mut first, mut last) = (None, 0);
@@ -59,7 +60,7 @@ fn a_random_run_allocates_nothing_once_it_runs() {
             first.get_or_insert(last);
         };
         let run = run(
-            &mut plan,
+            &mut fetch_order,
             &mut queued,
             &limits,
             &mut Budget::unlimited(&Monotonic, &mut || None),

@@ -1,15 +1,16 @@
-//! Fuzzes the function of `io_probe_core::hostile` that FUZZ_TARGET names.
+//! Fuzzes the function of `hostile`, in io_probe_core or io_probe_advise, that FUZZ_TARGET names.
 #![no_main]
 
 use std::sync::LazyLock;
 
+use io_probe_advise::hostile as of_plans;
 use io_probe_core::hostile;
 
 static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| match std::env::var("FUZZ_TARGET").as_deref() {
     Ok("texts") => hostile::texts,
     Ok("trees") => hostile::trees,
-    Ok("plans") => hostile::plans,
-    Ok("ledgers") => hostile::ledgers,
+    Ok("plans") => of_plans::plans,
+    Ok("ledgers") => of_plans::ledgers,
     other => panic!("FUZZ_TARGET is {other:?}"),
 });
 

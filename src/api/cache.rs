@@ -4,49 +4,66 @@ use io_probe_core::Error as CoreError;
 use io_probe_core::files::holes::Holes;
 use io_probe_core::files::page_cache::Residency;
 use io_probe_core::files::{Access, RelationFiles};
+use io_probe_core::run::budget::Stop;
+use io_probe_surface::facts::{CacheRow, EvictRow};
 use pgrx::prelude::*;
-use serde_json::{Value, json};
 
-use crate::call::Begin;
-use crate::call::arguments::{self, figure};
-use crate::call::named::NamedEnum;
-use crate::call::probe::Probe;
+use crate::call::{Begin, NamedEnum, Probe, arguments, figure};
 use crate::error::Result;
 use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::{self, Interrupts};
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use crate::pg::backend::{Rows, server};
 use crate::pg::storage::buffers::{self, ResidentBlocks};
 use crate::pg::storage::relation::{Fork, Relation};
 
 #[pg_extern(sql = false)]
 fn io_probe_cache(rel: Option<pg_sys::Oid>) -> Rows {
-    Rows::answer(|| states(rel))
+    Rows::answer(|| {
+        let relation = Relation::open_for_facts(arguments::relation(rel)?, Probe::Cache.function())?;
+        let buffers = ResidentBlocks::of(&relation);
+        forks(&relation).map(|(fork, source)| cache_row(fork, &source, buffers.in_fork(fork))).collect()
+    })
 }
 
 #[pg_extern(sql = false)]
 fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
-    Rows::answer(|| evictions(rel))
+    Rows::answer(|| evict(arguments::relation(rel)?))
 }
 
-fn states(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
-    let relation = Relation::open_for_facts(arguments::relation(rel)?, Probe::Cache.function())?;
-    let buffers = ResidentBlocks::of(&relation);
-    forks(&relation).map(|(fork, source)| state(fork, &source, buffers.in_fork(fork))).collect()
-}
-
-/// The forks that exist.
 fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
     Fork::ALL.iter().filter_map(|&fork| Some((fork, relation.source(fork)?)))
 }
 
-/// A row of `io_probe_cache_row`.
-fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<Value> {
+fn cache_row(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
     let _descriptors = Reserved::of(source);
+    let hole_bytes = hole_bytes(source)?;
+    let cached = match resident(source) {
+        Ok(residency) => Some(residency),
+        // The file system has a cache of its own.
+        Err(CoreError::Unsupported { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let bytes = source.blocks() * u64::from(source.block_size());
+    Ok(CacheRow {
+        fork: fork.name(),
+        blks_total: source.blocks(),
+        shared_blks,
+        shared_pct: percent(shared_blks, source.blocks()),
+        os_cached_bytes: cached.map(|cached| cached.cached_bytes),
+        os_pct: cached.and_then(|cached| percent(cached.cached_bytes, bytes)),
+        os_dirty_bytes: cached.and_then(|cached| cached.dirty_bytes),
+        hole_bytes,
+    })
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64))
+}
+
+/// Bytes in blocks that were never written.
+fn hole_bytes(source: &RelationFiles) -> Result<u64> {
     let block_size = u64::from(source.block_size());
-    let bytes = source.blocks() * block_size;
-    let share = |part: u64, whole: u64| (whole > 0).then(|| figure(part as f64 * 100.0 / whole as f64));
-    let mut hole_blocks = 0;
+    let mut blocks = 0;
     for part in source.parts(0..source.blocks()) {
         let open = source.open(part.segment, Access::Buffered)?;
         let range = source.byte_range(&part);
@@ -55,30 +72,14 @@ fn state(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<Value> 
             None
         };
         should_stop();
-        if let Ok(holes) = Holes::find(&open, range.clone(), &mut should_stop)? {
-            hole_blocks += holes.whole_blocks(range, block_size);
+        match Holes::find(&open, range.clone(), &mut should_stop) {
+            Ok(holes) => blocks += holes.whole_blocks(range, block_size),
+            Err(end) => drop(end.stop()?),
         }
     }
-    let residency = match resident(source) {
-        Ok(residency) => Some(residency),
-        // The file system has a cache of its own.
-        Err(CoreError::Unsupported { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let cached_bytes = residency.map(|residency| residency.cached_bytes);
-    Ok(json!({
-        "fork": fork.name(),
-        "blks_total": source.blocks(),
-        "shared_blks": shared_blks,
-        "shared_pct": share(shared_blks, source.blocks()),
-        "os_cached_bytes": cached_bytes,
-        "os_pct": cached_bytes.and_then(|cached| share(cached, bytes)),
-        "os_dirty_bytes": residency.and_then(|residency| residency.dirty_bytes),
-        "hole_bytes": hole_blocks * block_size,
-    }))
+    Ok(blocks * block_size)
 }
 
-/// What the OS page cache holds of a fork.
 fn resident(source: &RelationFiles) -> io_probe_core::Result<Residency> {
     let mut sum = Residency { cached_bytes: 0, dirty_bytes: Some(0) };
     for part in source.parts(0..source.blocks()) {
@@ -90,9 +91,7 @@ fn resident(source: &RelationFiles) -> io_probe_core::Result<Residency> {
     Ok(sum)
 }
 
-/// Rows of `io_probe_evict_row`.
-fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
-    let rel = arguments::relation(rel)?;
+fn evict(rel: pg_sys::Oid) -> Result<Vec<EvictRow>> {
     let (call, relation) = Begin::of(Probe::Evict).on_relation_beside_probes(rel)?;
     let interrupts = Interrupts::of(relation.locked());
     let mut should_stop = || call.should_stop(&interrupts);
@@ -100,12 +99,12 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
     let mut os_before = Vec::new();
     for (fork, source) in forks(&relation) {
         let _descriptors = Reserved::of(&source);
-        os_before.push((fork, resident(&source)?));
+        os_before.push((fork, resident(&source)?.cached_bytes));
     }
     let mut stop = buffers::flush_and_evict(&relation, &mut should_stop);
     let shared_after = ResidentBlocks::of(&relation);
     let mut rows = Vec::new();
-    for (fork, os_before) in os_before {
+    for (fork, os_bytes_before) in os_before {
         let Some(source) = relation.source(fork) else { continue };
         let _descriptors = Reserved::of(&source);
         if stop.is_none() {
@@ -113,38 +112,43 @@ fn evictions(rel: Option<pg_sys::Oid>) -> Result<Vec<Value>> {
             stop = source
                 .evict(0..source.blocks(), &mut should_stop, &mut |blocks| call.progress.done(blocks))?;
         }
-        let os_after = resident(&source)?;
         let shared_blks_after = shared_after.in_fork(fork);
-        let mut notes: Vec<String> = stop.iter().map(ToString::to_string).collect();
-        if shared_blks_after > 0 && relation.is_temporary() {
-            notes.push("pages in the session's own buffers stay there".to_owned());
-        } else if shared_blks_after > 0 && !buffers::EVICTS_SHARED_BUFFERS {
-            notes.push("this server version cannot evict shared buffers".to_owned());
-        } else if shared_blks_after > 0 && server::in_recovery() {
-            notes.push("shared buffers are left alone during recovery".to_owned());
-        } else if shared_blks_after > 0 && stop.is_none() {
-            notes.push("pages that others use stay in shared buffers".to_owned());
-        }
-        if stop.is_none() && os_after.cached_bytes > 0 {
-            notes.push(
-                "pages stay in the OS cache: others use them, or the file system has no other place"
-                    .to_owned(),
-            );
-        }
-        if fork == Fork::Main {
-            notes.extend([relation.toast_note(), relation.indexes_note()].into_iter().flatten());
-        }
-        rows.push(json!({
-            "fork": fork.name(),
-            "shared_blks_before": shared_before.in_fork(fork),
-            "shared_blks_after": shared_blks_after,
-            "os_bytes_before": os_before.cached_bytes,
-            "os_bytes_after": os_after.cached_bytes,
-            "complete": shared_blks_after == 0 && os_after.cached_bytes == 0,
-            "notes": notes,
-        }));
+        let os_bytes_after = resident(&source)?.cached_bytes;
+        let why_shared = why_in_buffers(&relation, stop).filter(|_| shared_blks_after > 0);
+        let why_os = (stop.is_none() && os_bytes_after > 0).then_some(STAYS_IN_OS_CACHE);
+        let about_others = (fork == Fork::Main).then(|| [relation.toast_note(), relation.indexes_note()]);
+        rows.push(EvictRow {
+            fork: fork.name(),
+            shared_blks_before: shared_before.in_fork(fork),
+            shared_blks_after,
+            os_bytes_before,
+            os_bytes_after,
+            complete: shared_blks_after == 0 && os_bytes_after == 0,
+            notes: stop
+                .map(|stop| stop.to_string())
+                .into_iter()
+                .chain(why_shared.into_iter().chain(why_os).map(str::to_owned))
+                .chain(about_others.into_iter().flatten().flatten())
+                .collect(),
+        });
     }
     Ok(rows)
+}
+
+const STAYS_IN_OS_CACHE: &str =
+    "pages stay in the OS cache: others use them, or the file system has no other place";
+
+/// Why blocks stay in buffers; None if eviction has stopped before.
+fn why_in_buffers(relation: &Relation, stop: Option<Stop>) -> Option<&'static str> {
+    if relation.is_temporary() {
+        Some("pages in the session's own buffers stay there")
+    } else if !buffers::EVICTS_SHARED_BUFFERS {
+        Some("this server version cannot evict shared buffers")
+    } else if server::in_recovery() {
+        Some("shared buffers are left alone during recovery")
+    } else {
+        stop.is_none().then_some("pages that others use stay in shared buffers")
+    }
 }
 
 /// Bytes of a fork that are in the OS cache; None where the kernel does not tell.

@@ -1,21 +1,22 @@
 //! `io_probe_correlation`: where the rows of indexes lie, by samples of the indexes. `io_probe_correct`:
 //! telling the planner which correlation to assume for an index.
 
-use io_probe_core::advise::page_costs::model::Table;
-use io_probe_core::advise::page_costs::visits::{IndexVisits, RangeVisits, index_visits};
+use io_probe_advise::page_costs::model::Table;
+use io_probe_advise::page_costs::visits::{IndexVisits, index_visits};
+use io_probe_core::machine::device::{self, Roots};
 use io_probe_core::stats::Interval;
+use io_probe_surface::correlation::CorrelationRow;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::value::{self, Json};
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::row::{Caveats, Doubt, Row};
-use crate::call::Begin;
-use crate::call::arguments::{self, figure};
-use crate::call::probe::Probe;
+use super::shared::Caveats;
+use crate::call::{Begin, Probe, arguments, figure};
 use crate::error::Error;
 use crate::gucs;
 use crate::pg::answer;
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use crate::pg::backend::{Rows, server};
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, AnyIndex};
 use crate::pg::storage::relation::{Fork, Relation};
@@ -28,8 +29,7 @@ fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
         relation.check_is_table()?;
         // It tells what ANALYZE has found.
         let kept = if relation.shows_statistics() { corrections::kept(rel) } else { Some(Vec::new()) };
-        let row = |index: &AnyIndex| row(&relation, index, kept.as_deref());
-        Ok(indexes::all_of(rel).iter().map(row).collect())
+        Ok(indexes::all_of(rel).iter().map(|index| row(&relation, index, kept.as_deref())).collect())
     })
 }
 
@@ -56,29 +56,35 @@ const RANGES_PCT: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 /// Place in [`RANGES_PCT`] of the range that has columns of its own.
 const SHOWN: usize = 2;
 
-fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Row {
-    let mut row = Row::default();
+fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> CorrelationRow {
+    let mut caveats = Caveats::default();
     if kept.is_none() {
-        row.caveats.note("io_probe_corrections or an index is locked: what is kept is not known");
+        caveats.note("io_probe_corrections or an index is locked: what is kept is not known");
     }
     let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
     if let Some(why) = kept.and_then(|kept| kept.stale) {
-        row.caveats.doubt_since(
-            Doubt::Stale,
-            format!("the correlation that is kept does not count any more: {why}"),
-        );
+        let note = format!("the correlation that is kept does not count any more: {why}");
+        caveats.doubt_since(Doubt::Stale, note);
     }
-    row.set(json!({
-        "index": index.index,
-        "correlation": index.correlation.map(figure),
-        "kept": kept.map(|kept| kept.correlation),
-        "method": index.method,
-        "relid": relation.oid().to_u32(),
-    }));
-    let figures = samples(relation, index, &mut row.caveats)
-        .and_then(|samples| figures(relation, index, &samples, &mut row.caveats));
-    figures.into_iter().for_each(|figures| row.set(figures));
-    row
+    let figures = samples(relation, index, &mut caveats).and_then(|samples| {
+        let figures = Figures::of(relation, index, &samples);
+        figures.map_err(|(doubt, why)| caveats.doubt_since(doubt, why)).ok()
+    });
+    let figures = figures.as_ref();
+    CorrelationRow {
+        index: value::Relation(index.index),
+        correlation: index.correlation.map(figure),
+        kept: kept.map(|kept| kept.correlation),
+        scattered_pct: figures.map(|figures| figure(100.0 * figures.visits.scattered.value)),
+        stretch_blks: figures.map(|figures| blocks(figures.visits.stretch.value)),
+        ordered_blks: figures.map(|figures| blocks(figures.ordered[SHOWN])),
+        range_blks: figures.map(|figures| blocks(figures.visits.ranges[SHOWN].pages.value)),
+        random_blks: figures.map(|figures| blocks(figures.visits.ranges[SHOWN].at_random.value)),
+        method: index.method.clone().into(),
+        relid: value::Relation(relation.oid().to_u32()),
+        evidence: figures.map(|figures| Json(figures.evidence().to_string())),
+        caveats: caveats.columns(),
+    }
 }
 
 /// Why an index has no figures: its rows lie in several ways at once, or in groups.
@@ -102,60 +108,70 @@ fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Opti
     None
 }
 
-/// Where the rows of an index lie by these samples, and what a range of 1 % of it visits; if they do not show
-/// that, notes why.
-fn figures(
-    relation: &Relation,
-    index: &AnyIndex,
-    samples: &[Vec<u64>],
-    caveats: &mut Caveats,
-) -> Option<Value> {
-    let mut short = |why| {
-        caveats.doubt_since(Doubt::Short, why);
-        None
-    };
-    let pages = relation.source(Fork::Main).map_or(0, |source| source.blocks()) as f64;
-    if pages < indexes::LEAST_PAGES {
-        return short("the table has fewer than 256 blocks, which are near to one another anyhow");
+/// Where the rows of an index lie by samples of it.
+struct Figures {
+    visits: IndexVisits,
+    /// Blocks that each of [`RANGES_PCT`] would visit if its rows lay together.
+    ordered: [f64; 4],
+    entries: usize,
+}
+
+impl Figures {
+    /// Err says why the samples do not show it.
+    fn of(
+        relation: &Relation,
+        index: &AnyIndex,
+        samples: &[Vec<u64>],
+    ) -> std::result::Result<Self, (Doubt, &'static str)> {
+        let pages = relation.source(Fork::Main).map_or(0, |source| source.blocks()) as f64;
+        if pages < indexes::LEAST_PAGES {
+            let why = "the table has fewer than 256 blocks, which are near to one another anyhow";
+            return Err((Doubt::Short, why));
+        }
+        let Some((rows_of_page, table_rows_of_page)) = index.rows_of_page.zip(index.table_rows_of_page)
+        else {
+            return Err((Doubt::Short, "how many rows there are is not known: ANALYZE the table"));
+        };
+        // As the planner does: ANALYZE's rows per page, times the present pages.
+        let not_null = rows_of_page * (1.0 - index.null_share.unwrap_or(0.0));
+        let table = Table { pages, rows: not_null * pages };
+        let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
+        let placement = device::locate(&relation.directory(), &Roots::default());
+        let window = placement.read_ahead_blocks(pg_sys::BLCKSZ);
+        let Some(visits) = index_visits(samples, &table, &rows, window) else {
+            return Err((Doubt::Short, "the index has too few entries"));
+        };
+        if !visits.fits {
+            return Err((Doubt::Void, MISFIT));
+        }
+        let ordered = rows.map(|rows| (rows / table_rows_of_page).max(1.0));
+        Ok(Self { visits, ordered, entries: samples.iter().map(Vec::len).sum() })
     }
-    let Some((rows_of_page, table_rows_of_page)) = index.rows_of_page.zip(index.table_rows_of_page) else {
-        return short("how many rows there are is not known: ANALYZE the table");
-    };
-    // As the planner does: ANALYZE's rows per page, times the present pages.
-    let not_null = rows_of_page * (1.0 - index.null_share.unwrap_or(0.0));
-    let table = Table { pages, rows: not_null * pages };
-    let rows = RANGES_PCT.map(|percent| percent / 100.0 * table.rows);
-    let Some(visits) = index_visits(samples, &table, &rows) else {
-        return short("the index has too few entries");
-    };
-    if !visits.fits {
-        caveats.void(MISFIT);
-        return None;
-    }
-    let IndexVisits { scattered, stretch, ranges, .. } = visits;
-    let blocks = |count: f64| count.round() as u64;
-    let ordered = |rows: f64| blocks((rows / table_rows_of_page).max(1.0));
-    let interval = |of: &Interval| json!([blocks(of.low), blocks(of.high)]);
-    let range = |((percent, rows), range): ((f64, f64), &RangeVisits)| {
-        let figures = json!({
-            "ordered_blks": ordered(rows),
-            "blks": blocks(range.pages.value), "ci_blks": interval(&range.pages),
-            "random_blks": blocks(range.at_random.value), "random_ci_blks": interval(&range.at_random),
-        });
-        (percent.to_string(), figures)
-    };
-    let by_percent: Map<String, Value> = RANGES_PCT.into_iter().zip(rows).zip(&ranges).map(range).collect();
-    Some(json!({
-        "scattered_pct": figure(100.0 * scattered.value),
-        "stretch_blks": blocks(stretch.value),
-        "ordered_blks": ordered(rows[SHOWN]),
-        "range_blks": blocks(ranges[SHOWN].pages.value),
-        "random_blks": blocks(ranges[SHOWN].at_random.value),
-        "evidence": {
+
+    fn evidence(&self) -> Value {
+        let IndexVisits { scattered, stretch, ranges, .. } = &self.visits;
+        let mut by_percent = Map::new();
+        for ((percent, ordered), range) in RANGES_PCT.into_iter().zip(self.ordered).zip(ranges) {
+            let figures = json!({
+                "ordered_blks": blocks(ordered),
+                "blks": blocks(range.pages.value), "ci_blks": ends(&range.pages),
+                "random_blks": blocks(range.at_random.value), "random_ci_blks": ends(&range.at_random),
+            });
+            by_percent.insert(percent.to_string(), figures);
+        }
+        json!({
             "scattered_ci_pct": [figure(100.0 * scattered.low), figure(100.0 * scattered.high)],
-            "stretch_ci_blks": interval(&stretch),
-            "entries": samples.iter().map(Vec::len).sum::<usize>(),
+            "stretch_ci_blks": ends(stretch),
+            "entries": self.entries,
             "ranges": by_percent,
-        },
-    }))
+        })
+    }
+}
+
+fn ends(of: &Interval) -> [u64; 2] {
+    [blocks(of.low), blocks(of.high)]
+}
+
+fn blocks(count: f64) -> u64 {
+    count.round() as u64
 }

@@ -2,56 +2,74 @@
 //! `io_probe_counters`: what those devices have done since boot.
 
 use io_probe_core::files::direct_io;
-use io_probe_core::machine::device::{self, Counters, Leaf, Roots};
+use io_probe_core::machine::device::{self, Counters, Leaf, Placement, Roots};
+use io_probe_surface::facts::{CountersRow, DeviceRow};
+use io_probe_surface::value::{Text, Timestamp};
 use pgrx::prelude::*;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use crate::pg::backend::{Rows, server};
 use crate::pg::catalog::facts::{self, Object};
 
 #[pg_extern(sql = false)]
 fn io_probe_device() -> Rows {
-    let roots = Roots::default();
-    Rows::of(facts::objects().iter().flat_map(|object| facts(object, &roots)))
+    Rows::answer(|| Ok(rows()))
 }
 
-/// `io_probe_device_full_row`.
-#[derive(Serialize)]
-struct Fact {
-    #[serde(flatten)]
-    leaf: Option<Leaf>,
-    /// What all rows of an object have.
-    #[serde(flatten)]
-    shared: Value,
-    status: &'static str,
+/// The rows of `io_probe_device`.
+pub(super) fn rows() -> Vec<DeviceRow> {
+    facts::objects().iter().flat_map(of_object).collect()
 }
 
-/// The rows of one object: one per leaf, or one without a device.
-fn facts(object: &Object, roots: &Roots) -> Vec<Fact> {
-    let placement = device::locate(&object.directory, roots);
-    let (mount, file_system) = (placement.mount.as_ref(), placement.file_system.as_ref());
-    let shared = json!({
-        "object": object.kind,
-        "spcname": object.tablespace,
-        "read_ahead_kb": placement.read_ahead_kb,
-        "read_ahead_sectors": placement.read_ahead_kb.map(|kb| kb * 2),
-        "fs_type": mount.map(|m| &m.fs_type),
-        "mount_point": mount.map(|m| m.mount_point.display().to_string()),
-        "mount_options": mount.map(|m| &m.options),
-        "directory": placement.directory.display().to_string(),
-        "fs_free_bytes": file_system.map(|f| f.free_bytes),
-        "fs_block_size": file_system.map(|f| f.block_size),
-        "top_device": placement.top,
-        "direct_io_align": direct_io::alignment_below(&placement.directory),
-        "notes": placement.notes,
-    });
+/// A row for each device below an object, or one without a device.
+fn of_object(object: &Object) -> Vec<DeviceRow> {
+    let placement = device::locate(&object.directory, &Roots::default());
     if placement.leaves.is_empty() {
-        return vec![Fact { leaf: None, shared, status: "unsupported" }];
+        return vec![device_row(object, &placement, None)];
     }
-    let of_leaf = |leaf| Fact { leaf: Some(leaf), shared: shared.clone(), status: "ok" };
-    placement.leaves.into_iter().map(of_leaf).collect()
+    placement.leaves.iter().map(|leaf| device_row(object, &placement, Some(leaf))).collect()
+}
+
+fn device_row(object: &Object, placement: &Placement, leaf: Option<&Leaf>) -> DeviceRow {
+    let (mount, file_system) = (placement.mount.as_ref(), placement.file_system.as_ref());
+    let status = if leaf.is_some() { "ok" } else { "unsupported" };
+    let device = leaf.map(|leaf| leaf.name.clone().into());
+    // Without a device all of its facts are unknown.
+    let leaf = leaf.cloned().unwrap_or_default();
+    DeviceRow {
+        object: object.kind,
+        spcname: object.tablespace.clone().map(Text::from),
+        device,
+        scheduler: leaf.scheduler.map(Text::from),
+        read_ahead_kb: placement.read_ahead_kb,
+        read_ahead_sectors: placement.read_ahead_kb.map(|kb| kb * 2),
+        rotational: leaf.rotational,
+        fs_type: mount.map(|mount| mount.fs_type.clone().into()),
+        mount_point: mount.map(|mount| mount.mount_point.display().to_string().into()),
+        directory: placement.directory.display().to_string().into(),
+        fs_free_bytes: file_system.map(|file_system| file_system.free_bytes),
+        mount_options: mount.map(|mount| mount.options.clone().into()),
+        top_device: placement.top.clone().map(Text::from),
+        model: leaf.model.map(Text::from),
+        schedulers: leaf.schedulers,
+        nr_requests: leaf.nr_requests,
+        max_sectors_kb: leaf.max_sectors_kb,
+        max_hw_sectors_kb: leaf.max_hw_sectors_kb,
+        logical_block_size: leaf.logical_block_size,
+        physical_block_size: leaf.physical_block_size,
+        fs_block_size: file_system.map(|file_system| file_system.block_size),
+        optimal_io_size: leaf.optimal_io_size,
+        alignment_offset: leaf.alignment_offset,
+        start_sector: leaf.start_sector,
+        aligned: leaf.aligned,
+        size_bytes: leaf.size_bytes,
+        read_only: leaf.read_only,
+        write_cache: leaf.write_cache.map(Text::from),
+        fua: leaf.fua,
+        nomerges: leaf.nomerges.map(i16::from),
+        direct_io_align: direct_io::alignment_below(&placement.directory),
+        status,
+        notes: placement.notes.clone(),
+    }
 }
 
 /// The devices behind the tablespaces, the WAL and temporary files, each once, and what could not be found
@@ -76,35 +94,36 @@ pub(super) fn leaves_of_server(roots: &Roots) -> (Vec<Leaf>, Vec<String>) {
 
 #[pg_extern(sql = false)]
 fn io_probe_counters() -> Rows {
-    let roots = Roots::default();
-    let (leaves, _) = leaves_of_server(&roots);
-    let sampled_at = server::now();
-    let row = |leaf: &Leaf| Some(totals(&sampled_at, &leaf.name, &leaf.counters(&roots)?));
-    Rows::of(leaves.iter().filter_map(row))
+    Rows::answer(|| {
+        let roots = Roots::default();
+        let (leaves, _) = leaves_of_server(&roots);
+        let sampled_at = server::present();
+        let row = |leaf: &Leaf| Some(counters_row(sampled_at, &leaf.name, &leaf.counters(&roots)?));
+        Ok(leaves.iter().filter_map(row).collect())
+    })
 }
 
-/// A row of `io_probe_counters_row`.
-fn totals(sampled_at: &str, device: &str, counters: &Counters) -> Value {
+fn counters_row(sampled_at: Timestamp, device: &str, counters: &Counters) -> CountersRow {
     let Counters { reads, writes, discards, flushes, .. } = counters;
-    json!({
-        "sampled_at": sampled_at,
-        "device": device,
-        "reads": reads.completed,
-        "reads_merged": reads.merged,
-        "read_bytes": reads.bytes(),
-        "read_ms": reads.ticks_ms,
-        "writes": writes.completed,
-        "writes_merged": writes.merged,
-        "write_bytes": writes.bytes(),
-        "write_ms": writes.ticks_ms,
-        "discards": discards.map(|d| d.completed),
-        "discards_merged": discards.map(|d| d.merged),
-        "discard_bytes": discards.map(|d| d.bytes()),
-        "discard_ms": discards.map(|d| d.ticks_ms),
-        "flushes": flushes.map(|f| f.completed),
-        "flush_ms": flushes.map(|f| f.ticks_ms),
-        "in_flight": counters.in_flight,
-        "io_ms": counters.io_ticks_ms,
-        "weighted_io_ms": counters.weighted_ticks_ms,
-    })
+    CountersRow {
+        sampled_at,
+        device: device.to_owned().into(),
+        reads: reads.completed,
+        reads_merged: reads.merged,
+        read_bytes: reads.bytes(),
+        read_ms: reads.ticks_ms.into(),
+        writes: writes.completed,
+        writes_merged: writes.merged,
+        write_bytes: writes.bytes(),
+        write_ms: writes.ticks_ms.into(),
+        discards: discards.map(|discards| discards.completed),
+        discards_merged: discards.map(|discards| discards.merged),
+        discard_bytes: discards.map(|discards| discards.bytes()),
+        discard_ms: discards.map(|discards| discards.ticks_ms.into()),
+        flushes: flushes.map(|flushes| flushes.completed),
+        flush_ms: flushes.map(|flushes| flushes.ticks_ms.into()),
+        in_flight: counters.in_flight,
+        io_ms: counters.io_ticks_ms.into(),
+        weighted_io_ms: counters.weighted_ticks_ms.into(),
+    }
 }

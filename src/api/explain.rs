@@ -3,23 +3,20 @@
 
 use std::rc::Rc;
 
-use io_probe_core::advise::page_costs::predict::{PagePlace, Prediction, predict};
+use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
+use io_probe_advise::plan::{self, Node};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
-use io_probe_core::plan::{self, Node};
 use io_probe_core::run::memory;
+use io_probe_surface::explain::{ExplainRow, OPTIONS};
+use io_probe_surface::function::OptionName;
+use io_probe_surface::value;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use serde::Serialize;
 
 use crate::api::page_cost;
-use crate::call::options::Options;
+use crate::call::Options;
 use crate::error::{Error, Result};
-use crate::pg::backend::argument::UpTo;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interrupts;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts, server};
 use crate::pg::catalog::explain;
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::relation::{Fork, Relation};
@@ -27,7 +24,7 @@ use crate::pg::storage::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
 fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
-    let answer = || {
+    Rows::answer(|| {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
         let given = given_times(options)?;
         let executes = execute.unwrap_or(false);
@@ -36,25 +33,23 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
             tell_what_is_unknown(&rows, given.is_none());
         }
         Ok(rows)
-    };
-    Rows::answer(answer)
+    })
 }
 
 // json arrives as the text it is: parsed once, after its size is known.
 #[pg_extern(sql = false)]
 fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText>) -> Rows {
-    let answer = || {
+    Rows::answer(|| {
         let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
         rows(&plan.0, given_times(options)?.as_ref())
-    };
-    Rows::answer(answer)
+    })
 }
 
 /// Times that the call gives to predict from, for all relations. Without them each tablespace has those that
 /// the session measured there last.
 fn given_times(options: Option<JsonbText>) -> Result<Option<Rc<PageTimes>>> {
-    let options = Options::parse(options, &["page_cost"])?;
-    let Some(rows) = options.rows::<MeasuredTime>("page_cost", "io_probe_page_cost")? else {
+    let options = Options::parse(options, OPTIONS)?;
+    let Some(rows) = options.rows::<MeasuredTime>(OptionName::PageCost, "io_probe_page_cost")? else {
         return Ok(None);
     };
     if let Some(index) = rows.iter().position(|time| !plausible(time)) {
@@ -90,13 +85,11 @@ fn place(relation: pg_sys::Oid) -> PagePlace {
 const MAX_TIMES: usize = 1000;
 
 fn rows(json: &str, given: Option<&Rc<PageTimes>>) -> Result<Vec<ExplainRow>> {
-    let nodes = plan::nodes(json)?;
-    let mut rows = memory::list_of(nodes.len())?;
-    for node in nodes {
+    let rows = plan::nodes(json)?.into_iter().map(|node| {
         interrupts::check();
-        rows.push(ExplainRow::new(node, given));
-    }
-    Ok(rows)
+        row(node, given)
+    });
+    Ok(memory::collect(rows)?)
 }
 
 /// Says why columns of a query that was executed are NULL. `remembers` if the call gives no times.
@@ -104,10 +97,6 @@ fn tell_what_is_unknown(rows: &[ExplainRow], remembers: bool) {
     if server::setting(c"track_io_timing").as_deref() != Some("on") {
         pgrx::notice!("io_ms is not known: track_io_timing is off");
     }
-    let lacks_times = |row: &ExplainRow| {
-        let reads = row.own.access.is_some() && row.own.shared_blks_read.is_some_and(|read| read > 0);
-        reads && row.prediction.device_ms.is_none()
-    };
     if remembers && rows.iter().any(lacks_times) {
         pgrx::notice!(
             "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures \
@@ -116,40 +105,32 @@ fn tell_what_is_unknown(rows: &[ExplainRow], remembers: bool) {
     }
 }
 
-/// `io_probe_explain_full_row`.
-#[derive(Debug, Serialize)]
-struct ExplainRow {
-    #[serde(flatten)]
-    own: Node,
-    node: String,
-    relid: Option<u32>,
-    indexid: Option<u32>,
-    #[serde(flatten)]
-    prediction: Prediction,
+fn lacks_times(row: &ExplainRow) -> bool {
+    row.access.is_some() && row.shared_blks_read.is_some_and(|read| read > 0) && row.device_ms.is_none()
 }
 
-impl ExplainRow {
-    fn new(own: Node, given: Option<&Rc<PageTimes>>) -> Self {
-        let (relid, indexid) = match &own.relation {
-            Some(relation) => explain::find_relation(own.schema.as_deref(), relation, own.index.as_deref()),
-            None => (None, None),
-        };
-        // An index scan visits both, and more blocks of the table.
-        let in_index =
-            ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| own.node_type.contains(kind));
-        let home = if in_index { indexid.or(relid) } else { relid };
-        let remembered = || page_cost::recall(Tablespace::of_relation(home?));
-        let prediction = given
-            .cloned()
-            .or_else(remembered)
-            .map(|times| predict(&own, &times, || relid.map(place)))
-            .unwrap_or_default();
-        Self {
-            node: format!("{:indent$}{}", "", own.node_type, indent = 2 * own.level as usize),
-            relid: relid.map(|oid| oid.to_u32()),
-            indexid: indexid.map(|oid| oid.to_u32()),
-            prediction,
-            own,
-        }
-    }
+fn row(node: Node, given: Option<&Rc<PageTimes>>) -> ExplainRow {
+    let (relid, indexid) = match &node.relation {
+        Some(relation) => explain::find_relation(node.schema.as_deref(), relation, node.index.as_deref()),
+        None => (None, None),
+    };
+    let Prediction { os_ms, device_ms } = prediction(&node, relid, indexid, given);
+    let [relid, indexid] = [relid, indexid].map(|oid| oid.map(|oid| value::Relation(oid.to_u32())));
+    let indent = 2 * node.level as usize;
+    let name = format!("{:indent$}{}", "", node.node_type).into();
+    ExplainRow { node: name, relid, indexid, os_ms, device_ms, ..node.row }
+}
+
+/// By the given times, or else by those that the session measured last where the node's blocks are.
+fn prediction(
+    node: &Node,
+    relid: Option<pg_sys::Oid>,
+    indexid: Option<pg_sys::Oid>,
+    given: Option<&Rc<PageTimes>>,
+) -> Prediction {
+    // An index scan visits both, and more blocks of the table.
+    let in_index = ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| node.node_type.contains(kind));
+    let home = if in_index { indexid.or(relid) } else { relid };
+    let times = given.cloned().or_else(|| page_cost::recall(Tablespace::of_relation(home?)));
+    times.map(|times| predict(node, &times, || relid.map(place))).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! `io_probe_iostat`: what the devices behind the server do, interval by interval, as iostat -x shows it.
 
 mod query;
-pub(super) mod row;
+mod samples;
 
 use std::time::Duration;
 
@@ -9,20 +9,18 @@ use io_probe_core::machine::device::{BlockDevice, Roots};
 use io_probe_core::machine::iostat::{self, SnapshotSeries, Watch};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
+use io_probe_surface::function::OptionName;
+use io_probe_surface::iostat::{IostatRow, OPTIONS};
+use io_probe_surface::shared::{CaveatColumns, SampleColumns};
 use pgrx::prelude::*;
 
 use super::device::leaves_of_server;
-use crate::call::arguments;
+use super::shared::Caveats;
 use crate::call::named::quoted;
-use crate::call::options::Options;
-use crate::call::probe::Probe;
-use crate::call::{Begin, Call};
+use crate::call::{Begin, Call, Options, Probe, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::interrupts;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
+use crate::pg::backend::{JsonbText, Rows, SqlInterval, interrupts, server};
 
 /// Most samples of a call, and most rows that the samples of several devices may make.
 const MOST_ROWS: usize = 10_000;
@@ -30,32 +28,45 @@ const MOST_ROWS: usize = 10_000;
 /// Shorter intervals would show the ticks of the kernel's clock.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The options of these functions.
-const OPTIONS: [&str; 1] = ["device"];
-
-/// Most names in a HINT.
 const MOST_NAMES: usize = 20;
 
 #[pg_extern(sql = false)]
-fn io_probe_iostat(every: Option<Interval>, count: Option<i32>, options: Option<JsonbText>) -> Rows {
+fn io_probe_iostat(every: Option<SqlInterval>, count: Option<i32>, options: Option<JsonbText>) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &OPTIONS)?;
+        let options = Options::parse(options, OPTIONS)?;
         let every = interval(every)?;
         let count = arguments::positive_up_to("count", count.unwrap_or(1), MOST_ROWS as u32)?;
         let length = gucs::capped_duration("count times every", every.saturating_mul(count))?;
-        let watched = Watched::find(options.text("device")?.as_deref())?;
+        let watched = Watched::find(options.text(OptionName::Device)?.as_deref())?;
         watched.check_count(count)?;
 
         let call = Begin::of(Probe::Iostat).beside_probes()?;
         match watched.sample(&call, every, count, length)? {
-            Some((series, stop)) => row::of_series(&watched, &series, stop),
-            None => Ok(row::not_begun(&watched, Stop::Statement)),
+            Some((series, stop)) => samples::of_series(&watched, &series, stop, of_sample),
+            None => Ok(not_begun(&watched, Stop::Statement)),
         }
     })
 }
 
+fn of_sample(sample: SampleColumns, caveats: CaveatColumns) -> IostatRow {
+    IostatRow { caveats, sample }
+}
+
+/// The rows of a call that came too late to begin: one for each device, or one without.
+fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
+    let mut caveats = Caveats::default();
+    caveats.not_begun(why);
+    let sampled_at = Some(server::present());
+    let rows = (0..watched.rows_a_sample()).map(|index| {
+        let device = watched.watch.devices().get(index).map(|device| device.name().to_owned().into());
+        let sample = SampleColumns { sampled_at, device, ..SampleColumns::default() };
+        of_sample(sample, caveats.clone().columns())
+    });
+    rows.collect()
+}
+
 /// The length of the intervals: a second by default.
-fn interval(every: Option<Interval>) -> Result<Duration> {
+fn interval(every: Option<SqlInterval>) -> Result<Duration> {
     let every = arguments::pause("every", every)?.unwrap_or(Duration::from_secs(1));
     if every < LEAST_INTERVAL {
         return Err(Error::invalid(format!("every must be at least {} ms", LEAST_INTERVAL.as_millis())));
@@ -63,10 +74,8 @@ fn interval(every: Option<Interval>) -> Result<Duration> {
     Ok(every)
 }
 
-/// The devices that are watched.
 struct Watched {
     watch: Watch,
-    /// Why there is no device.
     notes: Vec<String>,
 }
 
@@ -93,9 +102,9 @@ impl Watched {
     fn check_count(&self, count: u32) -> Result<()> {
         let most = MOST_ROWS / self.rows_a_sample();
         if count as usize > most {
+            let devices = self.rows_a_sample();
             return Err(Error::invalid(format!(
-                "count of {} devices must be at most {most}, not {count}",
-                self.rows_a_sample()
+                "count of {devices} devices must be at most {most}, not {count}"
             )));
         }
         Ok(())

@@ -3,22 +3,16 @@
 mod result;
 mod times;
 
+use io_probe_surface::function::MEASURING;
 use pgrx::prelude::*;
-use serde_json::json;
 
-pub(super) use self::result::NoTime;
+pub(super) use self::result::{NoTime, TimeResult};
 pub(super) use self::times::{MeasuredRelation, PageLimits, Wanted, limits, measure, recall};
-use super::row::Row;
-use crate::call::Begin;
-use crate::call::arguments;
-use crate::call::options::{MEASURING, Options};
-use crate::call::probe::Probe;
+use super::shared;
+use crate::call::{Begin, Options, Probe, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::argument::Elements;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, server};
 use crate::pg::storage::relation::Fork;
 
 /// Most densities, and most concurrencies, of a call.
@@ -29,13 +23,13 @@ fn io_probe_page_cost(
     rel: Option<pg_sys::Oid>,
     densities: Option<Elements<f64>>,
     concurrencies: Option<Elements<i32>>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &MEASURING)?;
+        let options = Options::parse(options, MEASURING)?;
         let wanted = Wanted {
             densities: densities
                 .map(Elements::all)
@@ -48,12 +42,14 @@ fn io_probe_page_cost(
         };
         let rel = arguments::relation(rel)?;
 
-        let waits = options.flag("wait")?;
+        let waits = options.waits()?;
         let (call, relation) = Begin { evicts: wanted.evicts, waits, ..Begin::of(Probe::PageCost) }
             .on_relation(rel, Fork::Main)?;
-        let blank = Row::of(&relation).with(json!({"seed": wanted.seed as i64}));
-        let measured = measure(&call, &relation, &wanted)?;
-        Ok(measured.results.into_iter().map(|result| result::row(result, &blank)).collect())
+        let started_at = server::present();
+        let results = measure(&call, &relation, &wanted)?.results;
+        let place = shared::place(&relation);
+        let seed = wanted.seed as i64;
+        Ok(results.into_iter().map(|result| result.row(place.clone(), seed, started_at)).collect())
     })
 }
 

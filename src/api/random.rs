@@ -3,30 +3,28 @@
 mod findings;
 mod row;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use io_probe_core::files::Part;
 use io_probe_core::files::holes::WithoutData;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::measure::random::{self, FetchReader, Look, Plan, Queued};
+use io_probe_core::measure::random::{self, FetchOrder, FetchReader, Look, Queued};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::order::{Permutation, overlap};
+use io_probe_surface::function::MEASURING;
+use io_probe_surface::random::RandomRow;
+use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
 use super::cache::cached_bytes;
-use super::row::account_notes;
-use crate::call::arguments::{self, Path};
-use crate::call::named::NamedEnum;
-use crate::call::options::{MEASURING, Options};
-use crate::call::probe::Probe;
-use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
-use crate::pg::backend::argument::Elements;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use super::shared::account_notes;
+use crate::call::{
+    Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, stop_if,
+};
+use crate::error::Result;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::buffers::{Resident, Usage};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{self, Missing, ServerReader};
@@ -36,17 +34,17 @@ use crate::pg::storage::server_reader::{self, Missing, ServerReader};
 fn io_probe_random(
     rel: Option<pg_sys::Oid>,
     paths: Option<Elements<Text>>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     depth: Option<i32>,
     seed: Option<i64>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &MEASURING)?;
+        let options = Options::parse(options, MEASURING)?;
         let depth = arguments::depth(depth, 1)?;
         let rel = arguments::relation(rel)?;
-        let paths = Path::pick(paths.map(Elements::all))?;
+        let paths = ReadPath::pick(paths.map(Elements::all))?;
         let arguments = RandomArguments {
             limits: options.limits(duration, paths.len())?,
             paths,
@@ -54,23 +52,18 @@ fn io_probe_random(
             depth,
             seed: arguments::seed(seed),
         };
-        let waits = options.flag("wait")?;
+        let waits = options.waits()?;
 
         let (call, relation) = Begin { evicts: arguments.cold, waits, ..Begin::of(Probe::Random) }
             .on_relation(rel, Fork::Main)?;
-        let target = RandomTarget::new(&arguments, &call, &relation);
-        let row = |(index, &path): (usize, &Path)| {
-            let row = row::blank(&target, path);
-            let found = call.attempt_path(|| target.measure(path, index), |found| found.run.stop)?;
-            Ok(row::filled(row, &target, found))
-        };
-        arguments.paths.iter().enumerate().map(row).collect()
+        let cached = RefCell::default();
+        let target = RandomTarget { arguments: &arguments, call: &call, relation: &relation, cached };
+        arguments.paths.iter().enumerate().map(|(index, &path)| target.row(path, index)).collect()
     })
 }
 
-/// What is to be measured.
 struct RandomArguments {
-    paths: Vec<Path>,
+    paths: Vec<ReadPath>,
     cold: bool,
     depth: u32,
     seed: u64,
@@ -87,7 +80,6 @@ struct StartAt {
     emptied: Option<bool>,
 }
 
-/// A relation that is being measured.
 struct RandomTarget<'a> {
     arguments: &'a RandomArguments,
     call: &'a Call,
@@ -96,59 +88,57 @@ struct RandomTarget<'a> {
     cached: RefCell<Vec<(u64, u64)>>,
 }
 
-/// How a path fetches.
 struct FetchWay {
-    path: Path,
+    path: ReadPath,
     place: StartAt,
-    engine: String,
+    engine: Cow<'static, str>,
     /// Requests in flight, as far as that was allowed.
     depth: u32,
     /// The processes whose reads count.
     account: Account,
 }
 
-/// What one path did.
 struct PathOutcome {
     way: FetchWay,
-    /// When it began, as the server prints it.
-    began: String,
+    began: Timestamp,
     run: random::RandomRun,
     cost: IoDelta,
-    /// Had an earlier path brought blocks into the OS cache that this one came to?
+    /// Did it fetch blocks that an earlier path had brought into the OS cache?
     warmed: bool,
     usage: Usage,
-    /// Of the blocks that others issued the reads for, what the OS cache did not have before; None if
-    /// unknown.
+    /// What the OS cache lacked of the blocks that the server read ahead; None if unknown.
     missing: Option<Missing>,
     /// Bytes that had to be written back first.
     written_back: u64,
     notes: Vec<String>,
 }
 
-impl<'a> RandomTarget<'a> {
-    fn new(arguments: &'a RandomArguments, call: &'a Call, relation: &'a ProbedRelation) -> Self {
-        Self { arguments, call, relation, cached: RefCell::default() }
+impl RandomTarget<'_> {
+    fn row(&self, path: ReadPath, index: usize) -> Result<RandomRow> {
+        let tried_at = server::present();
+        let measured = self.call.attempt_path(|| self.measure(path, index), |found| found.run.stop);
+        row::row(self, path, tried_at, measured)
     }
 
-    fn measure(&self, path: Path, index: usize) -> Outcome<PathOutcome> {
+    fn measure(&self, path: ReadPath, index: usize) -> Outcome<PathOutcome> {
         let blocks = self.relation.source.blocks();
         self.call.progress.path(path.name(), blocks);
         let emptied = if self.arguments.cold { self.evict()? } else { None };
-        // Each path starts elsewhere in the order, so that it takes one long to come to where another was.
+        // Each path starts elsewhere in the order, so that it comes late to the blocks of another.
         let share = blocks / self.arguments.paths.len() as u64;
         let place = StartAt { first: index as u64 * share, emptied };
         let found = match path {
-            Path::Direct => self.queued(path, Look::Never, place)?,
-            Path::Os => {
+            ReadPath::Direct => self.queued(path, Look::Never, place)?,
+            ReadPath::Os => {
                 let look = Look::for_depth(self.arguments.depth as usize);
                 self.queued(path, look, place)?
             }
-            Path::Server => self.server(place)?,
+            ReadPath::Server => self.server(place)?,
         };
         let fetched = (place.first, found.run.fetches);
         let mut cached = self.cached.borrow_mut();
         let warmed = cached.iter().any(|earlier| overlap(*earlier, fetched, blocks));
-        if path != Path::Direct {
+        if path != ReadPath::Direct {
             cached.push(fetched);
         }
         Ok(PathOutcome { warmed, ..found })
@@ -157,23 +147,21 @@ impl<'a> RandomTarget<'a> {
     /// Empties the caches: see [`StartAt::emptied`].
     fn evict(&self) -> Outcome<Option<bool>> {
         self.relation.reads_of_device()?;
-        match self.relation.evict_all(self.call)? {
-            Some(stop) => Err(Failure::NotBegun(stop)),
-            None => Ok(cached_bytes(&self.relation.source).map(|bytes| bytes == 0)),
-        }
+        self.relation.evict_all(self.call)?;
+        Ok(cached_bytes(&self.relation.source).map(|bytes| bytes == 0))
     }
 
     /// Measures a path that passes the server by, with an engine of our own.
-    fn queued(&self, path: Path, look: Look, place: StartAt) -> Outcome<PathOutcome> {
+    fn queued(&self, path: ReadPath, look: Look, place: StartAt) -> Outcome<PathOutcome> {
         let depth = self.arguments.depth;
         let mut opened = ProbedRelation::engine(depth, self.relation.block_size())?;
-        let engine = opened.kind.name().to_owned();
+        let engine = opened.kind.name().into();
         let notes = opened.note.into_iter().collect();
-        let mut plan = self.plan(place, look, None);
+        let mut fetch_order = self.fetch_order(place, look, None);
         let mut reader = Queued::new(opened.engine.as_mut(), depth as usize);
         let way = FetchWay { path, place, engine, depth, account: Account::Own };
-        let found = self.run(way, &mut plan, &mut reader)?;
-        Ok(PathOutcome { written_back: plan.written_back(), notes, ..found })
+        let found = self.run(way, &mut fetch_order, &mut reader)?;
+        Ok(PathOutcome { written_back: fetch_order.written_back(), notes, ..found })
     }
 
     fn server(&self, place: StartAt) -> Outcome<PathOutcome> {
@@ -192,32 +180,43 @@ impl<'a> RandomTarget<'a> {
         let account = if depth == 1 { Account::Own } else { server::read_account() };
         let resident = Resident::new(&self.relation.relation, Fork::Main);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
-        let mut plan = self.plan(place, server_reader::Random::look(depth), Some(&without_data));
+        let mut fetch_order =
+            self.fetch_order(place, server_reader::Random::look(depth), Some(&without_data));
         let mut reader = ServerReader::random(&self.relation.relation, depth, cold.then_some(&resident));
-        let way = FetchWay { path: Path::Server, place, engine: server::fetch_method(depth), depth, account };
-        let found = self.run(way, &mut plan, &mut reader)?;
+        let engine = server::fetch_method(depth).into();
+        let way = FetchWay { path: ReadPath::Server, place, engine, depth, account };
+        let found = self.run(way, &mut fetch_order, &mut reader)?;
         notes.extend(account_notes(account, &found.cost));
         let missing = reader.missing().filter(|_| depth > 1);
         Ok(PathOutcome { usage: reader.usage(), missing, notes, ..found })
     }
 
-    fn plan<'p>(&'p self, place: StartAt, look: Look, without_data: Option<&'p WithoutData<'p>>) -> Plan<'p> {
+    fn fetch_order<'p>(
+        &'p self,
+        place: StartAt,
+        look: Look,
+        without_data: Option<&'p WithoutData<'p>>,
+    ) -> FetchOrder<'p> {
         let source = &self.relation.source;
         let look = if self.arguments.limits.make_pauses() { look.for_pauses() } else { look };
         let order = Permutation::new(source.blocks(), self.arguments.seed);
-        Plan::with_data(source, order, place.first, look, without_data)
+        FetchOrder::with_data(source, order, place.first, look, without_data)
     }
 
-    /// Fetches by the plan. What the reader and the plan know at the end is left to the caller.
-    fn run(&self, way: FetchWay, plan: &mut Plan<'_>, reader: &mut FetchReader<'_>) -> Outcome<PathOutcome> {
+    /// Fetches in the order. What the reader and the order know at the end is left to the caller.
+    fn run(
+        &self,
+        way: FetchWay,
+        fetch_order: &mut FetchOrder<'_>,
+        reader: &mut FetchReader<'_>,
+    ) -> Outcome<PathOutcome> {
         let relation = self.relation;
-        if let Some(stop) = plan.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))? {
-            return Err(Failure::NotBegun(stop));
-        }
-        let mut report = |done| self.call.progress.done(done);
-        let began = server::now();
+        stop_if(fetch_order.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))?)?;
+        let began = server::present();
         let (run, cost) = self.call.observed(relation, way.account, |budget| {
-            random::run(plan, reader, &self.arguments.limits, budget, &mut report)
+            random::run(fetch_order, reader, &self.arguments.limits, budget, &mut |done| {
+                self.call.progress.done(done)
+            })
         })?;
         Ok(PathOutcome {
             way,

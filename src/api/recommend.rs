@@ -1,83 +1,61 @@
 //! `io_probe_recommend`: what the settings should be by what was measured, with reasons. Nothing is changed.
 
+mod advice;
 mod page_costs;
 mod place;
 mod readahead;
-mod row;
 mod wal;
 
 use std::time::Duration;
 
 use io_probe_core::run::budget::Limits;
+use io_probe_surface::function::MEASURING;
 use pgrx::prelude::*;
 
+pub(super) use self::advice::{ON_PRIMARY, Recommendation, Setting, UNKNOWN, WindowPoint};
 use self::place::TablespaceTarget;
-pub(super) use self::row::ON_PRIMARY;
-use self::row::Setting;
 use super::page_cost::{self, PageLimits};
-use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
-use crate::call::options::{MEASURING, Options};
-use crate::call::probe::Probe;
-use crate::call::{Begin, Call};
+use crate::call::{Begin, Call, Options, Probe, arguments};
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::argument::Elements;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text};
 
 /// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
+/// So do the windows of a device's readahead, of which a turn of the largest takes long on a slow device.
+const PARTS_OF_READAHEAD: u32 = 2;
 
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
     rel: Option<pg_sys::Oid>,
     settings: Option<Elements<Text>>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     writes: Option<bool>,
     unit: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &MEASURING)?;
+        let options = Options::parse(options, MEASURING)?;
         let request = RecommendRequest {
             unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
             lists_settings: settings.is_some(),
             settings: Setting::pick(settings.map(Elements::all))?,
             bounds: options.bounds()?,
             duration: arguments::duration(duration)?,
+            of_call: 1.0,
             cold: cold.unwrap_or(false),
             writes: writes.unwrap_or(false),
         };
-
-        let (call, named) = Begin {
-            evicts: request.cold,
-            writes: request.writes,
-            waits: options.flag("wait")?,
-            ..Begin::of(Probe::Recommend)
-        }
-        .on_relations(rel)?;
-        let places = match named {
-            Some(relation) => vec![TablespaceTarget::of(relation)],
-            None => TablespaceTarget::of_user_tables(),
-        };
-        let recommend = RecommendCall::new(&request, &call, &places)?;
-        let mut rows = Vec::new();
-        for place in &places {
-            rows.extend(page_costs::rows(&recommend, place)?);
-        }
-        rows.extend(readahead::rows(&recommend, &places)?);
-        rows.extend(wal::row(&recommend)?);
-        Ok(rows)
+        let advice = request.advice(rel, options.waits()?)?;
+        Ok(advice.into_iter().map(Recommendation::into_row).collect())
     })
 }
 
 /// What a cost of 1 stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+pub(super) enum Unit {
     /// A page read in sequence.
     SeqPage,
     /// The unit in which the costs of the CPU are right.
@@ -87,19 +65,21 @@ enum Unit {
 named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
 /// What advice is asked for, and what may be done for it.
-struct RecommendRequest {
-    unit: Unit,
-    settings: Vec<Setting>,
+pub(super) struct RecommendRequest {
+    pub(super) unit: Unit,
+    pub(super) settings: Vec<Setting>,
     /// Does the call list these settings?
-    lists_settings: bool,
+    pub(super) lists_settings: bool,
     /// Bounds of each measurement, apart from its time.
-    bounds: Limits,
+    pub(super) bounds: Limits,
     /// Time of all measurements together, where the call gives it.
-    duration: Option<Duration>,
+    pub(super) duration: Option<Duration>,
+    /// How many times that time the duration of the whole call is.
+    pub(super) of_call: f64,
     /// May it evict?
-    cold: bool,
+    pub(super) cold: bool,
     /// May it write?
-    writes: bool,
+    pub(super) writes: bool,
 }
 
 /// A request in a call that has begun.
@@ -108,6 +88,10 @@ struct RecommendCall<'a> {
     call: &'a Call,
     /// Bounds of the page times of a tablespace.
     page_limits: PageLimits,
+    /// Parts of the call's time that its measurements may come to.
+    parts: u32,
+    /// Bounds of a device's readahead.
+    readahead_limits: Limits,
     /// Bounds of each other measurement.
     limits: Limits,
 }
@@ -117,8 +101,25 @@ impl<'a> RecommendCall<'a> {
         let (bounds, given) = (request.bounds, request.duration);
         let parts = request.parts(places.iter().filter(|place| !place.relations.is_empty()).count() as u32);
         let page_limits = page_cost::limits(bounds, given, PARTS_OF_PAGES, parts)?;
-        let duration = gucs::share_of_duration(given, 1, parts, gucs::row_duration())?;
-        Ok(Self { request, call, page_limits, limits: Limits { duration, ..bounds } })
+        let readahead_limits = limits(bounds, given, PARTS_OF_READAHEAD, parts)?;
+        let limits = limits(bounds, given, 1, parts)?;
+        Ok(Self { request, call, page_limits, parts, readahead_limits, limits })
+    }
+
+    /// The duration of a call in which what weighs `weight` of its parts has this time.
+    fn whole(&self, its: Duration, weight: u32) -> Duration {
+        its.mul_f64(f64::from(self.parts) / f64::from(weight) * self.request.of_call)
+    }
+
+    /// How to get times that are lacking, by a call of this duration, if it is known.
+    fn longer(&self, whole: Option<Duration>) -> String {
+        let Some(whole) = whole else {
+            return "give it a longer duration and a larger max_bytes, or a larger table".to_owned();
+        };
+        // A quarter is left for the planner.
+        let is_over = whole > gucs::max_duration() * 3 / 4;
+        let raised = if is_over { ", with a larger pg_io_probe.max_duration" } else { "" };
+        format!("duration => '{} s' gives it enough turns{raised}", whole.as_secs() + 1)
     }
 
     fn wants(&self, setting: Setting) -> bool {
@@ -126,13 +127,38 @@ impl<'a> RecommendCall<'a> {
     }
 }
 
+/// Bounds of what weighs `weight` of `all` parts of its call.
+fn limits(bounds: Limits, given: Option<Duration>, weight: u32, all: u32) -> Result<Limits> {
+    let duration = gucs::share_of_duration(given, weight, all, gucs::row_duration() * weight)?;
+    Ok(Limits { duration, ..bounds })
+}
+
 impl RecommendRequest {
+    /// Measures the relation, or else the largest table of each tablespace.
+    pub(super) fn advice(&self, rel: Option<pg_sys::Oid>, waits: bool) -> Result<Vec<Recommendation>> {
+        let begin = Begin { evicts: self.cold, writes: self.writes, waits, probe: Probe::Recommend };
+        let (call, named) = begin.on_relations(rel)?;
+        let places = match named {
+            Some(relation) => vec![TablespaceTarget::of(relation)],
+            None => TablespaceTarget::of_user_tables(),
+        };
+        let recommend = RecommendCall::new(self, &call, &places)?;
+        let mut rows = Vec::new();
+        for place in &places {
+            rows.extend(page_costs::rows(&recommend, place)?);
+        }
+        rows.extend(readahead::rows(&recommend, &places)?);
+        rows.extend(wal::row(&recommend)?);
+        Ok(rows)
+    }
+
     /// Parts of the call's time that its measurements may come to, for `places` tablespaces.
     fn parts(&self, places: u32) -> u32 {
         let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
         let by_pages = wants(&Setting::OF_TABLESPACE) || wants(&[Setting::Correlation]);
         let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
-        let of_devices = if self.cold && wants(&[Setting::ReadAheadKb]) { places } else { 0 };
+        let of_devices =
+            if self.cold && wants(&[Setting::ReadAheadKb]) { places * PARTS_OF_READAHEAD } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
         of_places + of_devices + u32::from(of_syncs)
     }

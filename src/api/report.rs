@@ -6,32 +6,33 @@
 //!
 //! # Limitations and caveats
 //! The probes are called one after the other, with the caller's rights: what one of them refuses is an ERROR
-//! of the whole report, but bad luck (storage that fails, another probe that runs) is a line.
+//! of the whole report, but bad luck (storage that fails, another probe that runs) is a line. They are called
+//! as functions of this library: what ALTER FUNCTION sets for one of them does not hold here.
 
 mod changes;
 mod gather;
 mod page;
 mod plots;
-mod runs;
 mod text;
 
+use std::ops::Deref;
 use std::time::Duration;
 
+use io_probe_core::run::memory;
+use io_probe_surface::doubt::Doubts;
+use io_probe_surface::function::MEASURING;
+use io_probe_surface::report::{Mark, ReportFullRow, ReportRow, ReportSection};
+use io_probe_surface::value;
 use pgrx::{prelude::*, spi};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
 
 use self::gather::{Measurements, count};
 use super::history;
-use crate::call::arguments;
 use crate::call::named::{NamedEnum, named};
-use crate::call::options::{MEASURING, Options};
+use crate::call::{Options, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
+use crate::pg::backend::{JsonbText, Rows, SqlInterval, Text};
 use crate::pg::history::report_lines;
 
 /// How long a report takes by default.
@@ -41,16 +42,14 @@ const DURATION: Duration = Duration::from_secs(30);
 const MOST_LINES: usize = 5000;
 const MOST_SIZE: usize = 2 << 20;
 
-/// Marks with which the finding of a figure may begin.
-const BEST: &str = "best";
-const IN_USE: &str = "in use";
-const MARKS: [&str; 2] = [BEST, IN_USE];
+/// More than such lines take, and the page that is made of them.
+const MEMORY_OF_STORED: usize = 32 * MOST_SIZE;
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_report(
     rel: Option<pg_sys::Oid>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     writes: Option<bool>,
     promised: Option<JsonbText>,
@@ -60,6 +59,8 @@ fn io_probe_report(
 ) -> Rows {
     Rows::answer(|| {
         let format = Format::parse(format.as_deref())?.unwrap_or(Format::Text);
+        // What a stored run says may be anyone's.
+        let _memory = run.map(|_| memory::hold(MEMORY_OF_STORED)).transpose()?;
         let (lines, changes) = match run {
             Some(run) => (stored(run)?, history::since_earlier(run)),
             None => (measured(rel, duration, cold, writes, promised, options)?, Vec::new()),
@@ -68,20 +69,23 @@ fn io_probe_report(
             Format::Text => text::render(&lines, &changes),
             Format::Html => page::render(&lines, &changes),
         };
-        Ok(shown.lines().map(|line| ReportRow { report: line.to_owned() }).collect())
+        Ok(shown.lines().map(|line| ReportRow { report: line.to_owned().into() }).collect())
     })
 }
 
 #[pg_extern(sql = false)]
 fn io_probe_report_full(
     rel: Option<pg_sys::Oid>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     writes: Option<bool>,
     promised: Option<JsonbText>,
     options: Option<JsonbText>,
 ) -> Rows {
-    Rows::answer(|| measured(rel, duration, cold, writes, promised, options))
+    Rows::answer(|| {
+        let lines = measured(rel, duration, cold, writes, promised, options)?;
+        Ok(lines.into_iter().map(|line| line.0).collect())
+    })
 }
 
 /// The form in which a report is shown.
@@ -93,80 +97,62 @@ enum Format {
 
 named!(Format, "format", "formats", { Text = "text", Html = "html" });
 
-/// `io_probe_report_row`.
-#[derive(Serialize)]
-struct ReportRow {
-    report: String,
-}
+/// A line of a report, measured or stored.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+struct Line(ReportFullRow);
 
-/// What a line is about, in the order of the report.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ReportSection {
-    #[default]
-    Server,
-    Device,
-    Trust,
-    Scan,
-    Depth,
-    P50,
-    P99,
-    Commit,
-    Readahead,
-    Verdict,
-    Advice,
-    Missing,
-}
+impl Deref for Line {
+    type Target = ReportFullRow;
 
-/// `io_probe_report_full_row`; the type's comments say what each attribute means.
-#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-struct Line {
-    section: ReportSection,
-    item: String,
-    value: Option<f64>,
-    unit: Option<String>,
-    low: Option<f64>,
-    high: Option<f64>,
-    promised: Option<f64>,
-    kept: Option<bool>,
-    finding: Option<String>,
-    statement: Option<String>,
+    fn deref(&self) -> &ReportFullRow {
+        &self.0
+    }
 }
 
 impl Line {
-    fn new(section: ReportSection, item: impl Into<String>) -> Self {
-        Self { section, item: item.into(), ..Self::default() }
+    fn new(section: ReportSection, item: impl Into<value::Text>) -> Self {
+        Self(ReportFullRow { section, item: item.into(), ..ReportFullRow::default() })
     }
 
     /// A fact.
-    fn fact(section: ReportSection, item: impl Into<String>, finding: impl Into<String>) -> Self {
-        Self { finding: Some(finding.into()), ..Self::new(section, item) }
+    fn fact(section: ReportSection, item: impl Into<value::Text>, finding: impl Into<value::Text>) -> Self {
+        let Self(line) = Self::new(section, item);
+        Self(ReportFullRow { finding: Some(finding.into()), ..line })
     }
 
     /// A figure, with the ends of its interval.
     fn figure(
         section: ReportSection,
-        item: impl Into<String>,
+        item: impl Into<value::Text>,
         value: Option<f64>,
-        unit: &str,
+        unit: &'static str,
         (low, high): (Option<f64>, Option<f64>),
     ) -> Self {
-        Self { value, unit: Some(unit.to_owned()), low, high, ..Self::new(section, item) }
+        let Self(line) = Self::new(section, item);
+        Self(ReportFullRow { value, unit: Some(unit.into()), low, high, ..line })
     }
 
-    /// A figure's finding: its mark, if it is the best one or the one in use, and what speaks against it.
-    fn marked(self, mark: Option<&str>, doubt: Option<&str>) -> Self {
-        let finding = mark.into_iter().chain(doubt).collect::<Vec<_>>().join(", ");
-        Self { finding: Some(finding).filter(|finding| !finding.is_empty()), ..self }
+    fn marked(self, mark: Option<Mark>, doubts: &Doubts) -> Self {
+        Self(ReportFullRow { mark, doubt: doubts.shown().map(value::Text::from), ..self.0 })
     }
 
-    fn is_marked(&self) -> bool {
-        MARKS.iter().any(|mark| self.finding().starts_with(mark))
+    /// Is it the figure that counts among its like?
+    fn is_chosen(&self) -> bool {
+        matches!(self.mark, Some(Mark::Best | Mark::InUse))
     }
 
-    fn doubt(&self) -> &str {
-        let rest = MARKS.iter().find_map(|mark| self.finding().strip_prefix(mark));
-        rest.map_or(self.finding(), |rest| rest.trim_start_matches(", "))
+    /// What speaks against a figure. What came from memory says nothing of the device anyway.
+    fn against(&self) -> &str {
+        match self.mark {
+            Some(Mark::FromMemory) => Mark::FromMemory.name(),
+            _ => self.doubt.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// What a figure is, and what speaks against it.
+    fn remarks(&self) -> String {
+        let mark = if self.is_chosen() { self.mark.map_or("", Mark::name) } else { "" };
+        [mark, self.against()].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
     fn finding(&self) -> &str {
@@ -215,15 +201,14 @@ fn next(lines: &[Line]) -> String {
 
 /// The lines of a stored run.
 fn stored(run: i64) -> Result<Vec<Line>> {
-    let rows = report_lines(run).ok_or_else(|| {
+    let rows = report_lines(run, MOST_LINES + 1).ok_or_else(|| {
         Error::undefined_object(format!("run {run} is no stored report"))
             .hint("Stored reports are the rows of io_probe_runs whose probe is \"report\".")
     })?;
     let size: usize = rows.iter().map(String::len).sum();
     if rows.len() > MOST_LINES || size > MOST_SIZE {
         return Err(Error::too_large(format!(
-            "run {run} can't be shown: it has {} lines of {size} bytes",
-            rows.len()
+            "run {run} can't be shown: it has too many lines, or too long ones"
         ))
         .detail(format!("A report has at most {MOST_LINES} lines of {MOST_SIZE} bytes in all.")));
     }
@@ -238,29 +223,26 @@ fn stored(run: i64) -> Result<Vec<Line>> {
 
 fn measured(
     rel: Option<pg_sys::Oid>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     writes: Option<bool>,
     promised: Option<JsonbText>,
     options: Option<JsonbText>,
 ) -> Result<Vec<Line>> {
     let given = arguments::duration(duration)?;
+    let promised = Promised::parse(promised)?;
+    // io_probe_depth takes all of these but `precision`.
+    let options = Options::parse(options, MEASURING)?;
     Measurements {
         rel,
         duration: gucs::share_of_duration(given, 1, 1, DURATION)?,
         cold: cold.unwrap_or(false),
         writes: writes.unwrap_or(false),
-        promised: Promised::parse(promised)?,
-        options: of_all_probes(options)?,
+        promised,
+        bounds: options.bounds()?,
+        waits: options.waits()?,
     }
     .lines()
-}
-
-/// Options that the report's probes take; io_probe_depth is not given `precision`.
-fn of_all_probes(options: Option<JsonbText>) -> Result<Map<String, Value>> {
-    let options = Options::parse(options, &MEASURING)?;
-    options.bounds()?;
-    Ok(options.into_object())
 }
 
 /// What the storage was bought for.

@@ -2,6 +2,7 @@
 
 mod row;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use io_probe_core::engine::Kind;
@@ -11,22 +12,18 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::BlockReader;
 use io_probe_core::measure::scan::{self, Buffered, Direct, Scan, ScanRun, Steps};
-use io_probe_core::run::budget::{Limits, Stop};
+use io_probe_core::run::budget::Limits;
+use io_probe_surface::function::OptionName;
+use io_probe_surface::seqscan::{OPTIONS, SeqscanRow};
+use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
-use super::row::account_notes;
-use crate::call::arguments::{self, Path};
-use crate::call::named::NamedEnum;
-use crate::call::options::{MEASURING, Options};
-use crate::call::probe::Probe;
-use crate::call::{Begin, Call, Failure, Outcome, ProbedRelation};
+use super::shared::account_notes;
+use crate::call::{
+    Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, stop_if,
+};
 use crate::error::{Error, Result};
-use crate::pg::backend::argument::Elements;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::buffers::{self, Resident, Usage};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{Sequential, ServerReader};
@@ -44,7 +41,7 @@ const MAX_BUFFERS_KB: u64 = 128 << 10;
 fn io_probe_seqscan(
     rel: Option<pg_sys::Oid>,
     paths: Option<Elements<Text>>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     cold: Option<bool>,
     depth: Option<i32>,
     chunk_kb: Option<i32>,
@@ -52,10 +49,10 @@ fn io_probe_seqscan(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &[&MEASURING[..], &["start_blk"]].concat())?;
+        let options = Options::parse(options, OPTIONS)?;
         let (chunk_blocks, depth) = requests(chunk_kb, depth)?;
         let rel = arguments::relation(rel)?;
-        let paths = Path::pick(paths.map(Elements::all))?;
+        let paths = ReadPath::pick(paths.map(Elements::all))?;
         let scan = Seqscan {
             limits: options.limits(duration, paths.len())?,
             paths,
@@ -63,20 +60,9 @@ fn io_probe_seqscan(
             chunk_blocks,
             depth,
             fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::Main),
-            waits: options.flag("wait")?,
-            start: options.count("start_blk", 0)?.unwrap_or(0),
+            start: options.count(OptionName::StartBlk, 0)?.unwrap_or(0),
         };
-
-        let (call, relation) = Begin { evicts: scan.cold, waits: scan.waits, ..Begin::of(Probe::Seqscan) }
-            .on_relation(rel, scan.fork)?;
-        scan.check_start(&relation)?;
-        let target = SeqscanTarget { scan: &scan, call: &call, relation: &relation };
-        let row = |(index, &path): (usize, &Path)| {
-            let row = row::blank(&target, path);
-            let found = call.attempt_path(|| target.measure(path, index), |found| found.scan.stop)?;
-            Ok(row::filled(row, &target, path, found))
-        };
-        scan.paths.iter().enumerate().map(row).collect()
+        scan.rows(rel, options.waits()?)
     })
 }
 
@@ -96,18 +82,32 @@ fn requests(chunk_kb: Option<i32>, depth: Option<i32>) -> Result<(u64, u32)> {
 }
 
 /// What is to be measured.
-struct Seqscan {
-    paths: Vec<Path>,
+pub(super) struct Seqscan {
+    paths: Vec<ReadPath>,
     cold: bool,
     chunk_blocks: u64,
     depth: u32,
     fork: Fork,
     limits: Limits,
-    waits: bool,
     start: u64,
 }
 
 impl Seqscan {
+    /// A scan from the start of the main fork, in requests of the usual size; `limits` are a path's.
+    pub(super) fn usual(paths: Vec<ReadPath>, cold: bool, limits: Limits) -> Result<Self> {
+        let (chunk_blocks, depth) = requests(None, None)?;
+        Ok(Self { paths, cold, chunk_blocks, depth, fork: Fork::Main, limits, start: 0 })
+    }
+
+    /// Scans a relation: a row for each path.
+    pub(super) fn rows(&self, rel: pg_sys::Oid, waits: bool) -> Result<Vec<SeqscanRow>> {
+        let (call, relation) =
+            Begin { evicts: self.cold, waits, ..Begin::of(Probe::Seqscan) }.on_relation(rel, self.fork)?;
+        self.check_start(&relation)?;
+        let target = SeqscanTarget { scan: self, call: &call, relation: &relation };
+        self.paths.iter().enumerate().map(|(index, &path)| target.row(path, index)).collect()
+    }
+
     fn check_start(&self, relation: &ProbedRelation) -> Result<()> {
         let blocks = relation.source.blocks();
         if self.start > blocks {
@@ -127,13 +127,12 @@ struct SeqscanTarget<'a> {
 
 /// What one path did.
 struct PathScan {
-    /// When it began, as the server prints it.
-    began: String,
+    began: Timestamp,
     scan: Scan,
     cost: IoDelta,
     /// The processes whose reads the cost counts.
     account: Account,
-    engine: String,
+    engine: Cow<'static, str>,
     usage: Usage,
     /// Blocks that were in buffers and were passed over.
     skipped: u64,
@@ -168,46 +167,40 @@ impl SeqscanTarget<'_> {
     }
 
     /// Makes the caches let go of what a path may read of its blocks.
-    fn evict(&self, path: Path, blocks: &Range<u64>) -> Outcome<()> {
+    fn evict(&self, path: ReadPath, blocks: &Range<u64>) -> Outcome<()> {
         self.relation.reads_of_device()?;
-        let stop = match self.reach(path, blocks.clone())? {
-            Ok(near) => self.relation.evict(self.call, near)?,
-            Err(stop) => Some(stop),
-        };
-        stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))
+        let near = self.reach(path, blocks.clone())?;
+        self.relation.evict(self.call, near)
     }
 
-    /// Those of a path's blocks that its limits let it come to. Err holds a reason to stop.
-    fn reach(
-        &self,
-        path: Path,
-        blocks: Range<u64>,
-    ) -> io_probe_core::Result<std::result::Result<Range<u64>, Stop>> {
-        if path == Path::Server && !buffers::can_evict(&self.relation.relation) {
+    /// Those of a path's blocks that its limits let it come to.
+    fn reach(&self, path: ReadPath, blocks: Range<u64>) -> Outcome<Range<u64>> {
+        if path == ReadPath::Server && !buffers::can_evict(&self.relation.relation) {
             // What stays in buffers is passed over, and no rate limit counts that.
-            return Ok(Ok(self.within_budget(&blocks)));
+            return Ok(self.within_budget(&blocks));
         }
-        self.call.with_budget(&self.relation.interrupts, |budget| self.run(path, blocks, None).reach(budget))
+        let run = self.run(path, blocks, None);
+        Ok(self.call.with_budget(&self.relation.interrupts, |budget| run.reach(budget))?)
     }
 
     /// The scan of a path.
     fn run<'s>(
         &'s self,
-        path: Path,
+        path: ReadPath,
         blocks: Range<u64>,
         without_data: Option<&'s WithoutData<'s>>,
     ) -> ScanRun<'s> {
         let steps = match path {
-            Path::Direct => Steps::of(self.scan.chunk_blocks),
-            Path::Server => Sequential::steps(self.window(path)),
-            Path::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
+            ReadPath::Direct => Steps::of(self.scan.chunk_blocks),
+            ReadPath::Server => Sequential::steps(self.window(path)),
+            ReadPath::Os => Steps::above_readahead(self.window(path), self.relation.block_size()),
         };
         ScanRun { source: &self.relation.source, blocks, steps, without_data, limits: self.scan.limits }
     }
 
     /// How far the kernel reads ahead of a path, in bytes: its window, or a longer request of the server's.
-    fn window(&self, path: Path) -> u64 {
-        let request_kb = if path == Path::Server { server::scan_read_kb() } else { None };
+    fn window(&self, path: ReadPath) -> u64 {
+        let request_kb = if path == ReadPath::Server { server::scan_read_kb() } else { None };
         self.relation.readahead_window().max(request_kb.unwrap_or(0) << 10)
     }
 
@@ -218,19 +211,25 @@ impl SeqscanTarget<'_> {
 
     /// Has an earlier path of this call read the blocks of path number `index` through the page cache?
     fn was_warmed(&self, index: usize) -> bool {
-        !self.has_stripes() && self.scan.paths[..index].iter().any(|path| *path != Path::Direct)
+        !self.has_stripes() && self.scan.paths[..index].iter().any(|path| *path != ReadPath::Direct)
     }
 
-    fn measure(&self, path: Path, index: usize) -> Outcome<PathScan> {
+    fn row(&self, path: ReadPath, index: usize) -> Result<SeqscanRow> {
+        let tried_at = server::present();
+        let measured = self.call.attempt_path(|| self.measure(path, index), |found| found.scan.stop);
+        row::row(self, path, tried_at, measured)
+    }
+
+    fn measure(&self, path: ReadPath, index: usize) -> Outcome<PathScan> {
         let blocks = self.stripe(index);
         self.call.progress.path(path.name(), blocks.end - blocks.start);
         if self.scan.cold {
             self.evict(path, &blocks)?;
         }
         let found = match path {
-            Path::Direct => self.direct(blocks)?,
-            Path::Server => self.server(blocks)?,
-            Path::Os => self.os(blocks)?,
+            ReadPath::Direct => self.direct(blocks)?,
+            ReadPath::Server => self.server(blocks)?,
+            ReadPath::Os => self.os(blocks)?,
         };
         Ok(PathScan { warmed: self.was_warmed(index), ..found })
     }
@@ -240,23 +239,23 @@ impl SeqscanTarget<'_> {
         let chunk = chunk_blocks * self.relation.block_size();
         let mut opened = ProbedRelation::engine(depth, chunk)?;
         let engine = opened.engine.as_mut();
-        let kind = opened.kind.name().to_owned();
+        let kind = opened.kind.name();
         let notes = opened.note.into_iter().collect();
         // A direct read writes dirty pages of its range back first. Better before the clock runs; but no more
         // than the byte budget is written back, though over holes the scan may go further.
-        let near = self.reach(Path::Direct, self.within_budget(&blocks))?.map_err(Failure::NotBegun)?;
+        let near = self.reach(ReadPath::Direct, self.within_budget(&blocks))?;
         let mut should_stop = || self.call.should_stop(&self.relation.interrupts);
         let (written_back, stop) = self.relation.source.write_back(near, &mut should_stop)?;
-        stop.map_or(Ok(()), |stop| Err(Failure::NotBegun(stop)))?;
+        stop_if(stop)?;
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
-        let run = self.run(Path::Direct, blocks, None);
-        Ok(PathScan { written_back, notes, ..self.timed(kind, &mut reader, &run, Account::Own)? })
+        let run = self.run(ReadPath::Direct, blocks, None);
+        Ok(PathScan { written_back, notes, ..self.timed(kind.into(), &mut reader, &run, Account::Own)? })
     }
 
     fn os(&self, blocks: Range<u64>) -> Outcome<PathScan> {
         let mut reader = Buffered::new(&self.relation.source);
-        let run = self.run(Path::Os, blocks, None);
-        self.timed(Kind::Pread.name().to_owned(), &mut reader, &run, Account::Own)
+        let run = self.run(ReadPath::Os, blocks, None);
+        self.timed(Kind::Pread.name().into(), &mut reader, &run, Account::Own)
     }
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
@@ -266,22 +265,22 @@ impl SeqscanTarget<'_> {
         let mut reader = ServerReader::sequential(relation, fork, self.scan.cold.then_some(&resident));
         // A block that is in a buffer has data, also when it was never written to its file.
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
-        let run = self.run(Path::Server, blocks, Some(&without_data));
-        let found = self.timed(server::read_method(), &mut reader, &run, account)?;
+        let run = self.run(ReadPath::Server, blocks, Some(&without_data));
+        let found = self.timed(server::read_method().into(), &mut reader, &run, account)?;
         let (usage, skipped, notes) = (reader.usage(), reader.skipped(), account_notes(account, &found.cost));
         Ok(PathScan { usage, skipped, notes, ..found })
     }
 
     fn timed(
         &self,
-        engine: String,
+        engine: Cow<'static, str>,
         reader: &mut dyn BlockReader<Part>,
         run: &ScanRun<'_>,
         account: Account,
     ) -> Outcome<PathScan> {
         let relation = self.relation;
         let mut report = |done| self.call.progress.done(done);
-        let began = server::now();
+        let began = server::present();
         let (scan, cost) =
             self.call.observed(relation, account, |budget| scan::scan(run, reader, budget, &mut report))?;
         Ok(PathScan {

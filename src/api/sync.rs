@@ -5,32 +5,22 @@ mod bench;
 use std::time::Duration;
 
 use io_probe_core::machine::device::Placement;
-use io_probe_core::measure::sync::{
-    Case, CaseTimes, FLUSHES, FlushMethod, Group, Layout, Section, Selection,
-};
+use io_probe_core::measure::sync::{Case, CaseTimes, FLUSHES, FlushMethod, GroupCommit, Section, Selection};
 use io_probe_core::stats::MIN_TURNS;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::function::OptionName;
+use io_probe_surface::sync::{OPTIONS, SyncRow};
+use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
-use serde_json::{Value, json};
 
 pub(super) use self::bench::{Bench, Benched};
-use super::row::{Caveats, Doubt, Row, ms, of_leaves, us};
-use crate::call::arguments::{self, figure};
-use crate::call::named::NamedEnum;
-use crate::call::options::{MEASURING, Options};
-use crate::call::probe::Probe;
-use crate::call::{Attempt, Begin, ProbedPlace};
+use super::shared::{self, Caveats, ms, of_leaves, us};
+use crate::call::{Begin, NamedEnum, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::{Error, Result};
-use crate::pg::backend::argument::Elements;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::row::Rows;
-use crate::pg::backend::server;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::wal;
 
 /// Options of this function alone.
-const OPTIONS: [&str; 3] = ["commit_bytes", "commit_delay", "direct"];
-
 /// Longest write, in kB.
 const MOST_WRITE_KB: u32 = 1024;
 
@@ -41,13 +31,13 @@ const MOST_COMMIT_DELAY: u32 = 100_000;
 fn io_probe_sync(
     spcname: Option<Text>,
     sections: Option<Elements<Text>>,
-    duration: Option<Interval>,
+    duration: Option<SqlInterval>,
     depth: Option<i32>,
     write_kb: Option<i32>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, &[&OPTIONS[..], &MEASURING].concat())?;
+        let options = Options::parse(options, OPTIONS)?;
         let depth = arguments::depth(depth, 1)?;
         let sections = pick(sections.map(Elements::all), depth)?;
         let write_bytes = write_bytes(write_kb, &sections)?;
@@ -57,22 +47,23 @@ fn io_probe_sync(
         let flushes: &[u32] = if group.commit_bytes.is_some() { &[1] } else { &FLUSHES };
         let cases = cases(&sections, write_bytes, flushes, direct);
         let limits = options.limits(duration, cases.len())?;
-        let tablespace = spcname.as_deref();
-        let bench = Bench { cases, group, limits };
-
-        let (call, place) = Begin { waits: options.flag("wait")?, ..Begin::of(Probe::Sync) }
-            .on_place(|| ProbedPlace::find(tablespace))?;
-        // A call that comes too late looks at no device.
-        let place = if call.ended().is_none() { place.located() } else { place };
-        let identity = identity(&place.placement);
-        let found = call.attempt(|| bench.run(&call, &place), Benched::stop)?;
-        Ok(rows(&bench, found, &identity))
+        rows(Bench { cases, group, limits }, spcname.as_deref(), options.waits()?)
     })
+}
+
+/// Measures in a tablespace, or beside the WAL: a row for each case.
+pub(super) fn rows(bench: Bench, spcname: Option<&str>, waits: bool) -> Result<Vec<SyncRow>> {
+    let (call, place) = Begin { waits, ..Begin::of(Probe::Sync) }.on_place(|| ProbedPlace::find(spcname))?;
+    // A call that comes too late looks at no device.
+    let place = if call.ended().is_none() { place.located() } else { place };
+    let sync = SyncCall { bench, place, started_at: server::present() };
+    let found = call.attempt(|| sync.bench.run(&call, &sync.place), Benched::stop);
+    sync.rows(found)
 }
 
 /// Is the WAL segment to be written past the page cache? None to do as this server would.
 fn direct(options: &Options, sections: &[Section]) -> Result<Option<bool>> {
-    let direct = options.choice("direct")?;
+    let direct = options.choice(OptionName::Direct)?;
     if direct.is_some() && !sections.contains(&Section::WalSegment) {
         return Err(Error::invalid("option \"direct\" requires section \"wal_segment\""));
     }
@@ -119,120 +110,139 @@ fn write_bytes(write_kb: Option<i32>, sections: &[Section]) -> Result<u32> {
 }
 
 /// How many sessions commit, and how: as asked for, or as this server would.
-fn group(options: &Options, committers: u32) -> Result<Group> {
-    let number = |name: &str, least, most| match options.count(name, least)? {
+fn group(options: &Options, committers: u32) -> Result<GroupCommit> {
+    let number = |option: OptionName, least, most| match options.count(option, least)? {
         Some(_) if committers == 1 => {
-            Err(Error::invalid(format!("option \"{name}\" requires a depth over 1")))
+            Err(Error::invalid(format!("option \"{}\" requires a depth over 1", option.name())))
         }
         Some(number) if number > u64::from(most) => {
-            Err(Error::invalid(format!("option \"{name}\" must be at most {most}, not {number}")))
+            Err(Error::invalid(format!("option \"{}\" must be at most {most}, not {number}", option.name())))
         }
         number => Ok(number.map(|number| number as u32)),
     };
-    let delay = number("commit_delay", 0, MOST_COMMIT_DELAY)?;
-    let commit_bytes = number("commit_bytes", 1, MOST_WRITE_KB << 10)?;
+    let delay = number(OptionName::CommitDelay, 0, MOST_COMMIT_DELAY)?;
+    let commit_bytes = number(OptionName::CommitBytes, 1, MOST_WRITE_KB << 10)?;
     let delay = delay.map_or_else(|| wal::commit_delay(committers), |us| Duration::from_micros(us.into()));
-    Ok(Group { committers, delay, commit_bytes })
+    Ok(GroupCommit { committers, delay, commit_bytes })
 }
 
-/// Where it is measured, and when it begins.
-fn identity(placement: &Placement) -> Value {
-    let fua: Option<Vec<bool>> = placement.leaves.iter().map(|leaf| leaf.fua).collect();
-    json!({
-        "device": of_leaves(placement, |leaf| Some(&leaf.name)),
-        "scheduler": of_leaves(placement, |leaf| leaf.scheduler.as_deref()),
-        "write_cache": of_leaves(placement, |leaf| leaf.write_cache.as_deref()),
-        "fua": fua.filter(|all| !all.is_empty()).map(|all| all.into_iter().all(|fua| fua)),
-        "fs_type": placement.mount.as_ref().map(|mount| &mount.fs_type),
-        "directory": placement.mount.as_ref().map(|_| placement.directory.display().to_string()),
-        "started_at": server::now(),
-    })
+/// A call of this function.
+struct SyncCall {
+    bench: Bench,
+    place: ProbedPlace,
+    started_at: Timestamp,
 }
 
-/// A row for each case.
-fn rows(bench: &Bench, found: Attempt<Benched>, identity: &Value) -> Vec<Row> {
-    let current = wal::sync_method().and_then(|name| FlushMethod::of_wal(&name));
-    let is_in_use = |case: &Case| {
-        let is_same = || current == Some(case.method) && case.direct == wal::opens_direct(case.method);
-        case.section.is_of_wal().then(is_same)
-    };
-    let mut caveats = Caveats::default();
-    let found = caveats.accept(found);
-    let blank = |case: &Case| {
-        Row::default().under(caveats.clone()).with(identity.clone()).with(json!({
-            "section": case.section.name(),
-            "method": case.method.name(),
-            "writes": case.writes,
-            "write_kb": case.write_bytes >> 10,
-            "in_use": is_in_use(case),
-            "direct": case.direct,
-            "depth": bench.group.committers,
-            "ops": 0,
-            "flushes": 0,
-        }))
-    };
-    let mut rows: Vec<Row> = bench.cases.iter().map(blank).collect();
-    if let Some(Benched { cases, layout, disturbed }) = found {
-        for ((row, case), measured) in rows.iter_mut().zip(&bench.cases).zip(&cases) {
-            set_figures(row, measured);
-            if disturbed && measured.flushes > 0 {
-                row.caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
-            }
-            add_notes(&mut row.caveats, case, is_in_use(case) == Some(true), bench.group, &layout);
+impl SyncCall {
+    /// A row for each case.
+    fn rows(&self, found: Outcome<Benched>) -> Result<Vec<SyncRow>> {
+        let cases = &self.bench.cases;
+        let mut caveats = Caveats::default();
+        let Some(benched) = caveats.accept(found)? else {
+            return Ok(cases.iter().map(|case| self.row(case, None, caveats.clone())).collect());
+        };
+        let measured = |(case, times)| self.row(case, Some(times), self.caveats(case, times, &benched));
+        Ok(cases.iter().zip(&benched.cases).map(measured).collect())
+    }
+
+    /// What speaks against the figures of a case, and what else there is to know of them.
+    fn caveats(&self, case: &Case, times: &CaseTimes, benched: &Benched) -> Caveats {
+        let mut caveats = Caveats::default();
+        judge(times, &mut caveats);
+        caveats.note_held_back(&benched.held_back);
+        if benched.disturbed && times.flushes > 0 {
+            caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+        }
+        if case.section.is_of_wal() && wal::sync_method().is_none() {
+            caveats.note("fsync is off: this server syncs nothing");
+        }
+        let GroupCommit { committers, delay, .. } = self.bench.group;
+        if is_in_use(case) == Some(true) && committers == 1 && !delay.is_zero() {
+            let delay = delay.as_micros();
+            caveats.note(format!(
+                "commit_siblings is 0: this server lets even a lone commit wait {delay} us more"
+            ));
+        }
+        let shortened = benched.layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
+        if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
+            let (kb, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
+            caveats.note(format!("the segment was {kb} kB long, not {wanted}: pg_io_probe.scratch_limit"));
+        }
+        caveats
+    }
+
+    fn row(&self, case: &Case, times: Option<&CaseTimes>, mut caveats: Caveats) -> SyncRow {
+        let placement = &self.place.placement;
+        let mount = placement.mount.as_ref();
+        let times = times.filter(|times| times.refused.is_none() && times.not_durable.is_none());
+        let ns_per_op = times.and_then(CaseTimes::ns_per_op);
+        let latencies = times.map(|times| shared::latencies(&times.latencies)).unwrap_or_default();
+        let device = times.and_then(CaseTimes::device);
+        SyncRow {
+            section: case.section.name(),
+            method: case.method.name(),
+            writes: case.writes,
+            write_kb: case.write_bytes >> 10,
+            ops_s: ns_per_op.filter(|_| times.is_some_and(|times| !times.paused)).map(|ns| figure(1e9 / ns)),
+            op_us: ns_per_op.map(us),
+            p50_us: latencies.p50_us,
+            p95_us: latencies.p95_us,
+            p99_us: latencies.p99_us,
+            max_us: times.and_then(|times| times.latencies.most()).map(|ns| us(ns as f64)),
+            in_use: is_in_use(case),
+            direct: case.direct,
+            ops: times.map_or(0, CaseTimes::ops),
+            depth: self.bench.group.committers,
+            flushes: times.map_or(0, |times| times.flushes),
+            device_writes_per_op: device.map(|device| figure(device.writes_per_op())),
+            device_flushes_per_op: device.and_then(|device| device.flushes_per_op()).map(figure),
+            elapsed_ms: times.map(|times| ms(times.elapsed_ns())),
+            device: of_leaves(placement, |leaf| Some(&leaf.name)).map(Into::into),
+            scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()).map(Into::into),
+            write_cache: of_leaves(placement, |leaf| leaf.write_cache.as_deref()).map(Into::into),
+            fua: fua(placement),
+            fs_type: mount.map(|mount| mount.fs_type.clone().into()),
+            directory: mount.map(|_| placement.directory.display().to_string().into()),
+            started_at: self.started_at,
+            interval: shared::interval_of_time(times.and_then(CaseTimes::interval), &mut caveats),
+            caveats: caveats.columns(),
         }
     }
-    rows
 }
 
-/// Notes what else there is to know of a row.
-fn add_notes(caveats: &mut Caveats, case: &Case, in_use: bool, group: Group, layout: &Layout) {
-    if case.section.is_of_wal() && wal::sync_method().is_none() {
-        caveats.note("fsync is off: this server syncs nothing");
+/// What speaks against these times.
+fn judge(times: &CaseTimes, caveats: &mut Caveats) {
+    if let Some(why) = &times.refused {
+        return caveats.refuse(why.clone());
     }
-    if in_use && group.committers == 1 && !group.delay.is_zero() {
-        let delay = group.delay.as_micros();
-        caveats
-            .note(format!("commit_siblings is 0: this server lets even a lone commit wait {delay} us more"));
+    if let Some(why) = times.not_durable {
+        caveats.void(&why.to_string());
     }
-    let shortened = layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
-    if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
-        let (bytes, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
-        caveats.note(format!("the segment was {bytes} kB long, not {wanted}: pg_io_probe.scratch_limit"));
-    }
-}
-
-/// Puts into a row what was measured.
-fn set_figures(row: &mut Row, measured: &CaseTimes) {
-    if let Some(why) = &measured.refused {
-        row.caveats.refuse(why.clone());
-        return;
-    }
-    match measured.stop {
-        Some(stop) if measured.ops() == 0 && stop.is_for_all() => row.caveats.not_begun(stop),
-        Some(stop) => row.caveats.stopped(stop),
+    match times.stop {
+        Some(stop) if times.ops() == 0 && stop.is_for_all() => caveats.not_begun(stop),
+        Some(stop) => caveats.stopped(stop),
         None => {}
     }
-    if measured.syncs_are_swallowed {
-        row.caveats.void("fewer writes reached the device than were synced: something swallows the syncs");
+    if times.not_durable.is_some() {
         return;
     }
-    if measured.paused {
-        row.caveats
+    if times.paused {
+        caveats
             .doubt_since(Doubt::Paced, "rate-limited: after a pause an operation may take longer or shorter");
-    } else if measured.interval().is_none() {
-        row.caveats.too_short(MIN_TURNS, "turns");
+    } else if times.interval().is_none() {
+        caveats.too_short(MIN_TURNS, "turns");
     }
-    let (device, ns_per_op) = (measured.device(), measured.ns_per_op());
-    row.set(json!({
-        "ops_s": ns_per_op.filter(|_| !measured.paused).map(|ns| figure(1e9 / ns)),
-        "op_us": ns_per_op.map(us),
-        "max_us": measured.latencies.most().map(|ns| us(ns as f64)),
-        "ops": measured.ops(),
-        "flushes": measured.flushes,
-        "device_writes_per_op": device.map(|device| figure(device.writes_per_op())),
-        "device_flushes_per_op": device.and_then(|device| device.flushes_per_op()).map(figure),
-        "elapsed_ms": ms(measured.elapsed_ns()),
-    }));
-    row.set_latencies(&measured.latencies);
-    row.set_interval_of_time(measured.interval());
+}
+
+/// Does this server sync its WAL as in this case? None if the case is not about that.
+fn is_in_use(case: &Case) -> Option<bool> {
+    let in_force = wal::sync_method().and_then(|name| FlushMethod::of_wal(&name));
+    let is_same = in_force == Some(case.method) && case.direct == wal::opens_direct(case.method);
+    case.section.is_of_wal().then_some(is_same)
+}
+
+/// Can a write pass the caches of all devices? None if that is not known of each.
+fn fua(placement: &Placement) -> Option<bool> {
+    let of_each: Vec<bool> = placement.leaves.iter().map(|leaf| leaf.fua).collect::<Option<_>>()?;
+    (!of_each.is_empty()).then(|| of_each.into_iter().all(|fua| fua))
 }

@@ -9,11 +9,11 @@ use pgrx::pg_sys;
 use super::named::named;
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::interval::Interval;
+use crate::pg::backend::interval::SqlInterval;
 
 /// The three ways in which a page travels, in the order of their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Path {
+pub(crate) enum ReadPath {
     /// O_DIRECT, large requests at a depth.
     Direct,
     /// Through the buffer manager, as the server itself reads.
@@ -22,7 +22,7 @@ pub(crate) enum Path {
     Os,
 }
 
-named!(Path, "path", "paths", { Direct = "direct", Server = "server", Os = "os" });
+named!(ReadPath, "path", "paths", { Direct = "direct", Server = "server", Os = "os" });
 
 /// A relation must be named.
 pub(crate) fn relation(rel: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
@@ -30,7 +30,7 @@ pub(crate) fn relation(rel: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
 }
 
 /// A duration must be positive.
-pub(crate) fn duration(duration: Option<Interval>) -> Result<Option<Duration>> {
+pub(crate) fn duration(duration: Option<SqlInterval>) -> Result<Option<Duration>> {
     let Some(duration) = duration else { return Ok(None) };
     let micros = duration.as_micros();
     if micros <= 0 {
@@ -40,7 +40,7 @@ pub(crate) fn duration(duration: Option<Interval>) -> Result<Option<Duration>> {
 }
 
 /// A time between two requests must not be negative.
-pub(crate) fn pause(name: &str, pause: Option<Interval>) -> Result<Option<Duration>> {
+pub(crate) fn pause(name: &str, pause: Option<SqlInterval>) -> Result<Option<Duration>> {
     let Some(pause) = pause else { return Ok(None) };
     match u64::try_from(pause.as_micros()) {
         Ok(micros) => Ok(Some(Duration::from_micros(micros))),
@@ -52,8 +52,7 @@ pub(crate) fn pause(name: &str, pause: Option<Interval>) -> Result<Option<Durati
 /// The seed of a random order: as given, or any.
 pub(crate) fn seed(seed: Option<i64>) -> u64 {
     // The keys of a RandomState are random. Positive, since it is reported and may be given again.
-    let any = || RandomState::new().build_hasher().finish() >> 1;
-    seed.map_or_else(any, |seed| seed as u64)
+    seed.map_or_else(|| RandomState::new().build_hasher().finish() >> 1, |seed| seed as u64)
 }
 
 /// A whole number of at least 1.
@@ -69,7 +68,6 @@ pub(crate) fn depth(depth: Option<i32>, default: u32) -> Result<u32> {
     gucs::depth(depth.map(|depth| positive("depth", depth)).transpose()?, default)
 }
 
-/// A whole number from 1 to `most`.
 pub(crate) fn positive_up_to(name: &str, value: i32, most: u32) -> Result<u32> {
     match positive(name, value)? {
         value if value <= most => Ok(value),

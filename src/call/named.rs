@@ -13,7 +13,6 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     /// All values, in the order of hints and rows.
     const ALL: &'static [Self];
 
-    /// Its name.
     fn name(self) -> &'static str;
 
     /// The value of this name; None where no name is given.
@@ -27,7 +26,6 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
         found.ok_or_else(|| Self::unknown(name, valid))
     }
 
-    /// The ERROR of a name that none of `valid` has.
     fn unknown(name: &str, valid: &[Self]) -> Error {
         Error::invalid(format!("unknown {} \"{name}\"", Self::WHAT.0)).hint(Self::hint(valid))
     }
@@ -44,19 +42,18 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
         if names.is_empty() {
             return Err(refused("be empty"));
         }
-        let one = |name: Option<Text>| {
+        let values = names.into_iter().map(|name| {
             let name = name.ok_or_else(|| refused("contain nulls"))?;
             let found = Self::among(&name, Self::ALL)?;
             check(found).map(|()| found)
-        };
-        names.into_iter().map(one).collect::<Result<_>>().map(Some)
+        });
+        values.collect::<Result<_>>().map(Some)
     }
 
     /// The values of a list, each once, in the order of [`NamedEnum::ALL`]; all where no list is given.
     fn pick(names: Option<Vec<Option<Text>>>) -> Result<Vec<Self>> {
-        let named = Self::list(names, |_| Ok(()))?;
-        let is_picked = |known: &Self| named.as_ref().is_none_or(|named| named.contains(known));
-        Ok(Self::ALL.iter().copied().filter(is_picked).collect())
+        let named = Self::list(names, |_| Ok(()))?.unwrap_or_else(|| Self::ALL.to_vec());
+        Ok(Self::ALL.iter().copied().filter(|known| named.contains(known)).collect())
     }
 
     /// The valid names, for a HINT.
@@ -66,7 +63,8 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     }
 }
 
-/// Gives an enum the names of its variants, in this order: `named!(Path, "path", "paths", { Os = "os" })`.
+/// Gives an enum the names of its variants, in this order:
+/// `named!(ReadPath, "path", "paths", { Os = "os" })`.
 macro_rules! named {
     ($type:ident, $one:literal, $several:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $crate::call::named::NamedEnum for $type {

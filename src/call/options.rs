@@ -1,17 +1,18 @@
-//! The `options jsonb` argument: rare knobs by name.
+//! The `options jsonb` argument: rare options by name.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
+use io_probe_surface::function::OptionName;
 use pgrx::pg_sys;
 
 use super::arguments;
 use super::named::quoted;
 use crate::error::{Error, Result};
 use crate::gucs;
-use crate::pg::backend::interval::Interval;
+use crate::pg::backend::interval::SqlInterval;
 use crate::pg::backend::json::JsonbText;
 use crate::pg::settings::{self, Units};
 
@@ -52,13 +53,14 @@ pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String,
 }
 
 /// Options that are amounts: a number, or a text with a unit.
-const AMOUNTS: [(&str, Units); 2] = [("max_bytes", Units::Bytes), ("max_p99", Units::Milliseconds)];
+const AMOUNTS: [(OptionName, Units); 2] =
+    [(OptionName::MaxBytes, Units::Bytes), (OptionName::MaxP99, Units::Milliseconds)];
 
 /// Leaves out options that are null, and makes amounts numbers. What is no amount stays.
 pub(crate) fn make_plain(options: &mut Map<String, Value>) {
     options.retain(|_, value| !value.is_null());
-    for (name, units) in AMOUNTS {
-        let Some(value) = options.get_mut(name) else { continue };
+    for (option, units) in AMOUNTS {
+        let Some(value) = options.get_mut(option.name()) else { continue };
         let amount = amount_of(value, units);
         // A whole number is printed without a fraction.
         let whole = amount.filter(|amount| amount.fract() == 0.0 && (0.0..MOST_AMOUNT).contains(amount));
@@ -76,11 +78,6 @@ fn amount_of(value: &Value, units: Units) -> Option<f64> {
     }
 }
 
-/// Options of probes that measure rows: their bounds, and whether to wait for another probe.
-pub(crate) const MEASURING: [&str; 7] =
-    ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99", "precision", "wait"];
-
-/// The options of one call.
 pub(crate) struct Options {
     given: Map<String, Value>,
     /// What one of them is called.
@@ -89,11 +86,12 @@ pub(crate) struct Options {
 
 impl Options {
     /// Accepts an object whose keys are all `known`.
-    pub(crate) fn parse(options: Option<JsonbText>, known: &[&str]) -> Result<Self> {
-        Self::of("options", "option", options, known)
+    pub(crate) fn parse(options: Option<JsonbText>, known: &[OptionName]) -> Result<Self> {
+        let known: Vec<&str> = known.iter().map(|option| option.name()).collect();
+        Self::of("options", "option", options, &known)
     }
 
-    /// The same of another argument, in which each key is a `what`.
+    /// Accepts the object of another argument, in which each key is a `what`.
     pub(crate) fn of(
         argument: &str,
         what: &'static str,
@@ -108,11 +106,6 @@ impl Options {
         Ok(Self { given, what })
     }
 
-    /// The object that was given.
-    pub(crate) fn into_object(self) -> Map<String, Value> {
-        self.given
-    }
-
     fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
         match self.given.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -123,7 +116,12 @@ impl Options {
     }
 
     /// Rows of another function, as jsonb_agg collects them. What a row has besides is ignored.
-    pub(crate) fn rows<T: DeserializeOwned>(&self, key: &str, function: &str) -> Result<Option<Vec<T>>> {
+    pub(crate) fn rows<T: DeserializeOwned>(
+        &self,
+        option: OptionName,
+        function: &str,
+    ) -> Result<Option<Vec<T>>> {
+        let key = option.name();
         let hint = format!(
             "Valid is what jsonb_agg makes of its rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) \
                  FROM {function}('tbl') AS r))."
@@ -133,25 +131,24 @@ impl Options {
             value.as_array().filter(|rows| rows.iter().all(Value::is_object)).cloned()
         });
         let Some(rows) = rows.map_err(|error| error.hint(hint.as_str()))? else { return Ok(None) };
-        let read = |(index, row): (usize, Value)| {
+        let rows = rows.into_iter().enumerate().map(|(index, row)| {
             serde_json::from_value(row).map_err(|e| {
                 let message = format!("could not read row {} of option \"{key}\"", index + 1);
                 Error::invalid(message).detail(format!("{e}.")).hint(hint.as_str())
             })
-        };
-        rows.into_iter().enumerate().map(read).collect::<Result<_>>().map(Some)
+        });
+        rows.collect::<Result<_>>().map(Some)
     }
 
-    /// A whole number of at least `least`.
-    pub(crate) fn count(&self, key: &str, least: u64) -> Result<Option<u64>> {
-        self.get(key, &format!("a whole number of at least {least}"), |value| {
+    pub(crate) fn count(&self, option: OptionName, least: u64) -> Result<Option<u64>> {
+        self.get(option.name(), &format!("a whole number of at least {least}"), |value| {
             value.as_u64().filter(|n| *n >= least)
         })
     }
 
     /// The bounds of each of `rows` rows that share the call's duration. What the statement has left is not
     /// in them.
-    pub(crate) fn limits(&self, duration: Option<Interval>, rows: usize) -> Result<Limits> {
+    pub(crate) fn limits(&self, duration: Option<SqlInterval>, rows: usize) -> Result<Limits> {
         let given = arguments::duration(duration)?;
         let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
         Ok(Limits { duration, ..self.bounds()? })
@@ -164,62 +161,58 @@ impl Options {
         Ok(Limits {
             duration: gucs::max_duration(),
             max_bytes: gucs::bytes(bytes.map(|bytes| bytes as u64))?,
-            max_iops: gucs::iops(self.rate("max_iops")?)?,
-            max_mib_s: gucs::mib_s(self.rate("max_mib_s")?)?,
-            max_util: gucs::util(self.percent("max_util_pct")?)?,
-            precision: self.share("precision")?,
+            max_iops: gucs::iops(self.rate(OptionName::MaxIops)?)?,
+            max_mib_s: gucs::mib_s(self.rate(OptionName::MaxMibS)?)?,
+            max_util: gucs::util(self.percent(OptionName::MaxUtilPct)?)?,
+            precision: self.share(OptionName::Precision)?,
             latency: gucs::latency_bound(self.amount(AMOUNTS[1], LEAST_P99_MS)?)?,
         })
     }
 
     /// A number of bytes or milliseconds of at least `least`, or a text with a unit, as in SET.
-    fn amount(&self, (key, units): (&str, Units), least: f64) -> Result<Option<f64>> {
+    fn amount(&self, (option, units): (OptionName, Units), least: f64) -> Result<Option<f64>> {
         let (unit, example) = match units {
             Units::Bytes => ("bytes", "1GB"),
             Units::Milliseconds => ("ms", "500us"),
         };
         let what = format!("a number of at least {least} {unit}, or a text such as \"{example}\"");
-        self.get(key, &what, |value| {
+        self.get(option.name(), &what, |value| {
             amount_of(value, units).filter(|amount| (least..MOST_AMOUNT).contains(amount))
         })
     }
 
-    /// A number of at least 1 that fits 32 bits.
-    fn rate(&self, key: &str) -> Result<Option<u32>> {
-        self.get(key, "a whole number from 1 to 4294967295", |value| {
+    fn rate(&self, option: OptionName) -> Result<Option<u32>> {
+        self.get(option.name(), "a whole number from 1 to 4294967295", |value| {
             u32::try_from(value.as_u64()?).ok().filter(|n| *n > 0)
         })
     }
 
-    /// A number over 0.
     pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>> {
         self.get(key, "a number over 0", |value| value.as_f64().filter(|n| *n > 0.0))
     }
 
-    /// A share over 0 and under 1.
-    fn share(&self, key: &str) -> Result<Option<f64>> {
-        self.get(key, "a number over 0 and under 1", |value| value.as_f64().filter(|n| *n > 0.0 && *n < 1.0))
+    fn share(&self, option: OptionName) -> Result<Option<f64>> {
+        self.get(option.name(), "a number over 0 and under 1", |value| {
+            value.as_f64().filter(|n| *n > 0.0 && *n < 1.0)
+        })
     }
 
-    /// A number of percent from 0.01 to 100.
-    fn percent(&self, key: &str) -> Result<Option<f64>> {
-        self.get(key, "a number from 0.01 to 100", |value| {
+    fn percent(&self, option: OptionName) -> Result<Option<f64>> {
+        self.get(option.name(), "a number from 0.01 to 100", |value| {
             value.as_f64().filter(|n| (0.01..=100.0).contains(n))
         })
     }
 
-    /// A name.
-    pub(crate) fn text(&self, key: &str) -> Result<Option<String>> {
-        self.get(key, "a text", |value| value.as_str().map(str::to_owned))
+    pub(crate) fn text(&self, option: OptionName) -> Result<Option<String>> {
+        self.get(option.name(), "a text", |value| value.as_str().map(str::to_owned))
     }
 
-    /// Yes or no.
-    pub(crate) fn flag(&self, key: &str) -> Result<bool> {
-        Ok(self.choice(key)?.unwrap_or(false))
+    /// Is it to wait for another probe?
+    pub(crate) fn waits(&self) -> Result<bool> {
+        Ok(self.choice(OptionName::Wait)?.unwrap_or(false))
     }
 
-    /// Yes or no, or not said.
-    pub(crate) fn choice(&self, key: &str) -> Result<Option<bool>> {
-        self.get(key, "true or false", Value::as_bool)
+    pub(crate) fn choice(&self, option: OptionName) -> Result<Option<bool>> {
+        self.get(option.name(), "true or false", Value::as_bool)
     }
 }

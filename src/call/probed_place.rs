@@ -6,9 +6,9 @@ use io_probe_core::files::scratch::ScratchLocation;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
-use io_probe_core::measure::sync;
+use io_probe_core::measure::sync::{self, Durability};
 
-use super::{Failure, Outcome, admission};
+use super::admission;
 use crate::error::Result;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -28,7 +28,6 @@ impl ProbedPlace {
         Self { directory, fallback, placement: Placement::default(), roots: Roots::default() }
     }
 
-    /// The directory of the WAL.
     pub(crate) fn of_wal() -> Self {
         Self::new(wal::directory(), wal::temporary_file())
     }
@@ -43,7 +42,7 @@ impl ProbedPlace {
         Ok(Self::new(tablespace.inner_directory(), tablespace.temporary_file()))
     }
 
-    /// The same with what lies below it.
+    /// Finds what lies below it.
     pub(crate) fn located(self) -> Self {
         Self { placement: device::locate(&self.directory, &self.roots), ..self }
     }
@@ -53,24 +52,23 @@ impl ProbedPlace {
         admission::admit(&self.placement, &self.roots)
     }
 
-    /// Refuses a file system on which syncs of a scratch file say nothing of syncs of other files.
-    pub(crate) fn check_syncs(&self) -> Outcome<()> {
+    /// Must a scratch file keep a name there, since syncs of others say nothing of those of the server's
+    /// files?
+    pub(crate) fn needs_names(&self) -> bool {
         let fs_type = self.placement.mount.as_ref().map(|mount| mount.fs_type.as_str());
-        match fs_type.filter(|fs_type| !sync::logs_nameless_files(fs_type)) {
-            None => Ok(()),
-            Some(fs_type) => Err(Failure::Unsupported(format!(
-                "{fs_type} does not sync a file without a name as it syncs others, and the scratch file has \
-                 none"
-            ))),
-        }
+        fs_type.is_some_and(|fs_type| !sync::logs_nameless_files(fs_type))
     }
 
-    /// Where scratch files go.
     pub(crate) fn scratch_location(&self) -> ScratchLocation<'_> {
         ScratchLocation { directory: &self.directory, fallback: &self.fallback }
     }
 
-    /// Watches the devices below it.
+    /// What is known of it that bears on whether syncs there make data durable. Asked once something has been
+    /// written there.
+    pub(crate) fn durability(&self) -> Durability {
+        Durability::of(&self.placement, &self.roots)
+    }
+
     pub(crate) fn observer(&self) -> Observer<'_> {
         Observer::new(Account::Own, &self.placement.leaves, &self.roots)
     }

@@ -7,12 +7,11 @@ use io_probe_core::files::{RelationFiles, page_cache};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
-use io_probe_core::run::budget::Stop;
 use pgrx::pg_sys;
 
 use super::named::NamedEnum;
 use super::probe::Probe;
-use super::{Call, Failure, Outcome, admission};
+use super::{Call, Failure, Outcome, admission, stop_if};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::descriptors::Reserved;
@@ -20,7 +19,6 @@ use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::storage::buffers;
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// A relation that is being measured.
 pub(crate) struct ProbedRelation {
     pub(crate) relation: Relation,
     fork: Fork,
@@ -81,7 +79,6 @@ impl ProbedRelation {
         self.placement.read_ahead_kb.unwrap_or(4 << 10) << 10
     }
 
-    /// Bytes of a block.
     pub(crate) fn block_size(&self) -> u64 {
         self.source.block_size().into()
     }
@@ -95,21 +92,17 @@ impl ProbedRelation {
 
     /// Evicts `blocks` from shared buffers, and the segments that they lie in from the OS cache. What stays,
     /// a probe will count. Not from a cache of the file system's own: see `reads_of_device`.
-    pub(crate) fn evict(&self, call: &Call, blocks: Range<u64>) -> Result<Option<Stop>> {
+    pub(crate) fn evict(&self, call: &Call, blocks: Range<u64>) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);
-        match buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop) {
-            Some(stop) => Ok(Some(stop)),
-            None => Ok(self.source.evict(blocks, &mut should_stop, &mut |_| ())?),
-        }
+        stop_if(buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop))?;
+        stop_if(self.source.evict(blocks, &mut should_stop, &mut |_| ())?)
     }
 
-    /// The same of all, and of the relation's other forks in shared buffers. What others use of it is
+    /// Evicts the whole fork, and the relation's other forks from shared buffers. What others use of it is
     /// written, too.
-    pub(crate) fn evict_all(&self, call: &Call) -> Result<Option<Stop>> {
+    pub(crate) fn evict_all(&self, call: &Call) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);
-        match buffers::flush_and_evict(&self.relation, &mut should_stop) {
-            Some(stop) => Ok(Some(stop)),
-            None => Ok(self.source.evict(0..self.source.blocks(), &mut should_stop, &mut |_| ())?),
-        }
+        stop_if(buffers::flush_and_evict(&self.relation, &mut should_stop))?;
+        stop_if(self.source.evict(0..self.source.blocks(), &mut should_stop, &mut |_| ())?)
     }
 }

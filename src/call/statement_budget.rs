@@ -10,6 +10,7 @@ use io_probe_core::run::budget::Stop;
 
 use crate::error::Result;
 use crate::gucs;
+use crate::pg::backend::timer;
 use crate::pg::statement_start;
 
 /// What a statement has used.
@@ -20,18 +21,19 @@ struct StatementUse {
     used: Duration,
     /// Since when a probe of it has been running.
     running: Option<Instant>,
-    /// The reason why one of its probes ended early, if that holds for all that it has not begun yet.
+    /// Why one of its probes ended early, if the others must not begin for that reason.
     ended: Option<Stop>,
 }
 
 impl StatementUse {
-    /// The use of a statement that has used nothing.
     const fn new(statement: i64) -> Self {
         Self { statement, used: Duration::ZERO, running: None, ended: None }
     }
 }
 
 thread_local! {
+    /// When what runs has to end, so that its rows come before the server ends the statement.
+    static EARLIER_END: Cell<Option<Instant>> = const { Cell::new(None) };
     static ACCOUNT: Cell<StatementUse> = const { Cell::new(StatementUse::new(0)) };
 }
 
@@ -42,19 +44,52 @@ fn account() -> StatementUse {
     if account.statement == statement { account } else { StatementUse::new(statement) }
 }
 
-/// The time that the present statement has left.
-pub(super) fn remaining() -> Duration {
+/// The time that probes still have, and what ends it.
+pub(super) fn remaining() -> (Duration, Stop) {
     let StatementUse { used, running, .. } = account();
     let now = running.map_or(Duration::ZERO, |since| since.elapsed());
-    gucs::max_duration().saturating_sub(used + now)
+    let of_cap = gucs::max_duration().saturating_sub(used + now);
+    let earlier = EARLIER_END.get().map(|end| end.saturating_duration_since(Instant::now()));
+    match earlier {
+        Some(left) if left < of_cap => (left, Stop::Timeout),
+        _ => (of_cap, Stop::Statement),
+    }
 }
 
 /// Why no other probe may begin, and those that run must end, if so.
 pub(super) fn exhausted() -> Option<Stop> {
-    if remaining().is_zero() { Some(Stop::Statement) } else { account().ended }
+    let (left, stop) = remaining();
+    if left.is_zero() { Some(stop) } else { account().ended }
 }
 
-/// A probe has ended for this reason, if any: a device that was too slow for it is so for the next one.
+/// Until it is dropped, also by unwinding, probes end in time for a statement_timeout.
+pub(crate) struct InTime {
+    before: Option<Instant>,
+}
+
+/// Of what a statement_timeout leaves, this part is kept for the rows: within these bounds.
+const KEPT: u32 = 10;
+const KEPT_MOST: Duration = Duration::from_secs(1);
+
+impl InTime {
+    /// Also the time that is left if that is a matter of the statement_timeout.
+    pub(crate) fn for_statement_timeout() -> (Self, Option<Duration>) {
+        let before = EARLIER_END.get();
+        let left = timer::statement_timeout_left().map(|left| left - (left / KEPT).min(KEPT_MOST));
+        if let Some(left) = left {
+            EARLIER_END.set(Some(Instant::now() + left));
+        }
+        (Self { before }, left)
+    }
+}
+
+impl Drop for InTime {
+    fn drop(&mut self) {
+        EARLIER_END.set(self.before);
+    }
+}
+
+/// Notes why a probe has ended. A device that was too slow for it is too slow for the next one.
 pub(super) fn note(reason: Option<Stop>) {
     if let Some(slow @ Stop::Slow(_)) = reason {
         ACCOUNT.set(StatementUse { ended: Some(slow), ..account() });
@@ -63,7 +98,7 @@ pub(super) fn note(reason: Option<Stop>) {
 
 /// Charges the time until it is dropped to the present statement, also when that happens by unwinding.
 pub(super) struct Charge {
-    /// None within another charge: a probe may plan a query, and that call another probe.
+    /// None within another charge: planning a query for a probe may call another probe.
     statement: Option<i64>,
 }
 

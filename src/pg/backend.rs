@@ -13,8 +13,14 @@ pub(crate) mod nodes;
 pub(crate) mod progress;
 pub(crate) mod refused_setting;
 pub(crate) mod rethrow;
-pub(crate) mod row;
+pub(crate) mod rows;
 pub(crate) mod server;
 pub(crate) mod statement;
 pub(crate) mod subtransaction;
 pub(crate) mod timer;
+
+pub(crate) use argument::{Elements, UpTo};
+pub(crate) use encoding::Text;
+pub(crate) use interval::SqlInterval;
+pub(crate) use json::JsonbText;
+pub(crate) use rows::Rows;

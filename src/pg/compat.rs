@@ -94,7 +94,6 @@ pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
-/// Can statistics be set by a function?
 pub(crate) const RESTORES_STATISTICS: bool = cfg!(any(feature = "pg18", feature = "pg19"));
 
 /// The privileges of which one lets a user probe a table, as has_table_privilege takes them.
@@ -122,7 +121,6 @@ fn may(table: pg_sys::Oid, mode: pg_sys::AclMode) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Is there a right to maintain a table?
 pub(super) const HAS_MAINTAIN: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
 
 /// May the user maintain the table: as its owner, or from 17 on by MAINTAIN?
@@ -169,12 +167,9 @@ pub(super) fn backend_entry(index: i32) -> Option<&'static pg_sys::PgBackendStat
     }
 }
 
-/// What a probe waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WaitEvent {
-    /// Its reads.
     Reads,
-    /// Its syncs.
     Syncs,
     /// The next sample is due: nothing is read or written meanwhile.
     Samples,
@@ -206,8 +201,8 @@ pub(super) fn is_io_worker(_entry: &pg_sys::PgBackendStatus) -> bool {
     return _entry.st_backendType == pg_sys::BackendType::B_IO_WORKER;
 }
 
-/// The source of a setting's present value, and of the one that RESET goes back to. Also of a value whose
-/// library has not defined the setting yet.
+/// The source of a setting's present value, and of the one that RESET goes back to. Works also before the
+/// library that defines the setting is loaded.
 pub(super) fn sources(name: &CStr) -> Option<(pg_sys::GucSource::Type, pg_sys::GucSource::Type)> {
     // SAFETY: NULL or a setting, of which nothing is kept.
     unsafe { find_setting(name).as_ref() }.map(|setting| (setting.source, setting.reset_source))
@@ -224,11 +219,11 @@ fn find_setting(name: &CStr) -> *mut pg_sys::config_generic {
         let count = pg_sys::GetNumConfigOptions().unsigned_abs() as usize;
         let all = std::slice::from_raw_parts(pg_sys::get_guc_variables(), count);
         // As the server compares them: the name may have been written in capitals.
-        let is_it = |setting: &*mut pg_sys::config_generic| {
-            let found = setting.as_ref().map(|setting| CStr::from_ptr(setting.name).to_bytes());
-            found.is_some_and(|found| found.eq_ignore_ascii_case(name.to_bytes()))
-        };
-        all.iter().copied().find(is_it).unwrap_or(std::ptr::null_mut())
+        let found = all.iter().copied().find(|setting| {
+            let known = setting.as_ref().map(|setting| CStr::from_ptr(setting.name).to_bytes());
+            known.is_some_and(|known| known.eq_ignore_ascii_case(name.to_bytes()))
+        });
+        found.unwrap_or(std::ptr::null_mut())
     }
 }
 
@@ -271,8 +266,8 @@ pub(super) unsafe fn pin_recent(
 /// Makes a buffer let go of its page, unless it is pinned; does nothing before 17.
 ///
 /// # Safety
-/// `buffer` must be the number of a shared buffer, found an instant ago. Should it have got another page
-/// since, that page is read again when it is wanted.
+/// `buffer` must be the number of a shared buffer, found an instant ago. If it has another page by now, that
+/// page goes, and is read again when it is wanted.
 pub(super) unsafe fn evict_buffer(buffer: pg_sys::Buffer) {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     let _ = buffer;

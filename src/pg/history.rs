@@ -7,7 +7,7 @@ mod probe;
 pub(crate) mod query;
 mod tables;
 
-pub(crate) use environment::{RelationFacts, server_facts, setting_values};
+pub(crate) use environment::{RelationFacts, ServerFacts, setting_value};
 pub(crate) use insert::{MOST_OF_TEXT, check_possible, delete_older, insert};
-pub(crate) use probe::{Failed, ProbeFunction, Value};
+pub(crate) use probe::{Failed, Given, ProbeFunction, attempt};
 pub(crate) use query::report_lines;

@@ -58,7 +58,6 @@ impl Drop for SettingsLevel {
     }
 }
 
-/// Calls `work` while these settings have these values.
 pub(in crate::pg) fn with<T>(values: &[(&CStr, &str)], work: impl FnOnce() -> T) -> T {
     let _level = SettingsLevel::begin(values);
     work()

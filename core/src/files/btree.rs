@@ -1,5 +1,5 @@
-//! Leaf pages of a PostgreSQL btree: to which blocks of the table their entries point. Entries whose first
-//! column is null are left out: no range holds them.
+//! Pages of a PostgreSQL btree: the way down from its root, and to which blocks of the table the entries of a
+//! leaf point. Entries whose first column is null are left out: no range holds them.
 //!
 //! A page is a copy, and whatever is in it is believed only as far as it lies within the page.
 //!
@@ -18,6 +18,8 @@ pub struct LeafPage {
 /// Bytes of the page's header, and of what a btree has at the end of each page.
 const HEADER: usize = 24;
 const SPECIAL: usize = 16;
+/// Where the first page says which one is the root.
+const ROOT: usize = HEADER + 8;
 /// Flags of a page.
 const IS_LEAF: u16 = 1;
 const IS_GONE: u16 = 1 << 2 | 1 << 4; // deleted, half-dead
@@ -33,28 +35,57 @@ const NULLS_AT: usize = 8;
 /// Bytes of a tid.
 const TID: usize = 6;
 
+/// The root, by the index's first page; None if the index is empty, or the page is no btree's.
+pub fn root(first: &[u8]) -> Option<u32> {
+    Special::of(first)?;
+    word(first, ROOT).filter(|root| *root != 0)
+}
+
+/// The pages below this one, in the order of the index, if it is in use and no leaf.
+pub fn children(page: &[u8]) -> Option<Vec<u32>> {
+    let special = Special::of(page).filter(|special| special.flags & (IS_LEAF | IS_GONE) == 0)?;
+    special.items(page)?.into_iter().map(|at| Some(tid(page, at)?.0)).collect()
+}
+
 /// What a page holds, if it is a leaf that is in use.
 pub fn leaf(page: &[u8]) -> Option<LeafPage> {
-    let special = usize::from(half(page, 16)?);
-    if special + SPECIAL != page.len() {
-        return None; // new, or no btree's
-    }
-    let (next, flags) = (word(page, special + 4)?, half(page, special + 12)?);
-    if flags & IS_LEAF == 0 || flags & IS_GONE != 0 {
-        return None;
-    }
-    let next = Some(next).filter(|next| *next != 0);
-    let items = usize::from(half(page, 12)?).clamp(HEADER, special) - HEADER;
-    // Except on the rightmost page, the first item is the high key, and no entry.
-    let first = usize::from(next.is_some());
+    let special = Special::of(page).filter(|special| special.flags & (IS_LEAF | IS_GONE) == IS_LEAF)?;
     let mut blocks = Vec::new();
-    for number in first..items / 4 {
-        let (at, state) = item(word(page, HEADER + 4 * number)?);
-        if state == NORMAL {
-            append(page, at, &mut blocks);
-        }
+    special.items(page)?.into_iter().for_each(|at| append(page, at, &mut blocks));
+    Some(LeafPage { next: special.next, blocks })
+}
+
+/// What a btree has at the end of each page.
+struct Special {
+    /// Where it begins.
+    at: usize,
+    /// The page to the right, if there is one.
+    next: Option<u32>,
+    flags: u16,
+}
+
+impl Special {
+    /// None of a page that is new, or no btree's.
+    fn of(page: &[u8]) -> Option<Self> {
+        let at = usize::from(half(page, 16)?);
+        let (next, flags) = (word(page, at + 4)?, half(page, at + 12)?);
+        (at + SPECIAL == page.len()).then_some(Self { at, next: Some(next).filter(|next| *next != 0), flags })
     }
-    Some(LeafPage { next, blocks })
+
+    /// Where the page's tuples are, except for its bound.
+    fn items(&self, page: &[u8]) -> Option<Vec<usize>> {
+        let items = usize::from(half(page, 12)?).clamp(HEADER, self.at.max(HEADER)) - HEADER;
+        // Except on the rightmost page, the first item is the high key, and no entry.
+        let first = usize::from(self.next.is_some());
+        let mut places = Vec::new();
+        for number in first..items / 4 {
+            let (at, state) = item(word(page, HEADER + 4 * number)?);
+            if state == NORMAL {
+                places.push(at);
+            }
+        }
+        Some(places)
+    }
 }
 
 /// Appends the blocks that the tuple at this place points to: one, or many of equal keys.
@@ -63,8 +94,7 @@ fn append(page: &[u8], at: usize, blocks: &mut Vec<u64>) {
     else {
         return;
     };
-    let is_null = |nulls: &u8| nulls & 1 == 0;
-    if info & HAS_NULLS != 0 && page.get(at.saturating_add(NULLS_AT)).is_none_or(is_null) {
+    if info & HAS_NULLS != 0 && page.get(at.saturating_add(NULLS_AT)).is_none_or(|nulls| nulls & 1 == 0) {
         return;
     }
     if info & IS_ALTERNATIVE == 0 || offset & IS_LIST == 0 {
@@ -156,6 +186,22 @@ mod tests {
     }
 
     #[test]
+    fn the_way_down_is_in_the_order_of_the_index() {
+        let mut first = page(1 << 3, 0, &[]);
+        assert_eq!(root(&first), None);
+        first[ROOT..ROOT + 4].copy_from_slice(&290_u32.to_ne_bytes());
+        assert_eq!(root(&first), Some(290));
+        let tuples = [entry(99), entry(70_000), entry(3), entry(7)];
+        // But for the rightmost one, its bound comes first.
+        assert_eq!(children(&page(0, 12, &tuples)), Some(vec![70_000, 3, 7]));
+        assert_eq!(children(&page(0, 0, &tuples)), Some(vec![99, 70_000, 3, 7]));
+        for flags in [IS_LEAF, 1 << 2, 1 << 4] {
+            assert_eq!(children(&page(flags, 0, &tuples)), None, "{flags}");
+        }
+        assert_eq!((root(&[]), root(&[0; PAGE]), children(&[0xff; PAGE])), (None, None, None));
+    }
+
+    #[test]
     fn nulls_are_left_out() {
         // Null in its one column; null in the second of two; and a list of nulls.
         let with_nulls = |mut tuple: Vec<u8>, not_null: u8| {
@@ -195,6 +241,8 @@ mod tests {
             if let Some(found) = leaf(&page) {
                 prop_assert!(found.blocks.len() <= PAGE / 4 * PAGE / TID);
             }
+            prop_assert!(children(&page).is_none_or(|found| found.len() <= PAGE / 4));
+            root(&page);
         }
     }
 }

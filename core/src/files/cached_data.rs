@@ -53,8 +53,7 @@ mod tests {
         const MIB: u64 = 1 << 20;
         let relation = Relation::of_segments(2048, 2048, 1024..2048);
         let open = relation.source.open(0, Access::Buffered).expect("opened");
-        let found = Holes::find(&open, 0..16 * MIB, &mut || None).expect("holes");
-        let holes = found.expect("nobody stops it");
+        let holes = Holes::find(&open, 0..16 * MIB, &mut || None).expect("holes");
         for (data, spans) in [(0, 0), (1, 9), (MIB, 9), (MIB + 1, 10), (8 * MIB, 16), (u64::MAX, 16)] {
             let count = CachedData::count(&open, 0..16 * MIB, &holes, data).expect("a count");
             assert_eq!(count.cached.len(), spans, "{data}");

@@ -59,12 +59,11 @@ pub fn alignment_below(directory: &Path) -> Option<u64> {
 }
 
 fn first_file(directory: &Path, levels: u32) -> Option<PathBuf> {
-    let entries: Vec<_> = std::fs::read_dir(directory).ok()?.take(100).flatten().collect();
-    let kind = |entry: &std::fs::DirEntry| entry.file_type().ok();
-    let file = entries.iter().find(|e| kind(e).is_some_and(|k| k.is_file()));
-    if file.is_some() || levels == 0 {
-        return file.map(|e| e.path());
+    let entries = std::fs::read_dir(directory).ok()?.take(100).flatten();
+    let entries: Vec<_> = entries.filter_map(|entry| Some((entry.file_type().ok()?, entry.path()))).collect();
+    if let Some((_, file)) = entries.iter().find(|(kind, _)| kind.is_file()) {
+        return Some(file.clone());
     }
-    let below = |entry: &std::fs::DirEntry| first_file(&entry.path(), levels - 1);
-    entries.iter().filter(|e| kind(e).is_some_and(|k| k.is_dir())).find_map(below)
+    let mut directories = entries.iter().filter(|(kind, _)| levels > 0 && kind.is_dir());
+    directories.find_map(|(_, path)| first_file(path, levels - 1))
 }

@@ -15,7 +15,7 @@ use nix::unistd::{Whence, lseek64};
 
 use crate::files::open_file::OpenFile;
 use crate::files::{Part, fiemap, page_cache, writeback};
-use crate::run::budget::{Stop, StopCheck};
+use crate::run::budget::{Outcome, StopCheck};
 use crate::{Error, Result};
 
 /// The holes of a byte range, in order, not touching each other.
@@ -35,19 +35,15 @@ pub struct Stretch {
 }
 
 impl Holes {
-    /// The holes of `bytes` of a file. Err holds a reason to stop.
-    pub fn find(
-        open: &OpenFile,
-        bytes: Range<u64>,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<Self, Stop>> {
+    /// The holes of `bytes` of a file.
+    pub fn find(open: &OpenFile, bytes: Range<u64>, should_stop: &mut StopCheck<'_>) -> Outcome<Self> {
         let tells_dirty = open.method.tells_dirty();
         let unwritten = || fiemap::unwritten(&open.file, bytes.clone()).unwrap_or_default();
         let mut reserved = unwritten();
         if !tells_dirty && let (Some(first), Some(last)) = (reserved.first(), reserved.last()) {
             // In one go: the wait is for the whole file.
             if let Some(stop) = writeback::of_relation(open, first.start..last.end, should_stop)? {
-                return Ok(Err(stop));
+                return Err(stop.into());
             }
             reserved = unwritten();
         }
@@ -59,7 +55,7 @@ impl Holes {
         } else {
             holes.extend(reserved);
         }
-        Ok(Ok(Self::new(holes)))
+        Ok(Self::new(holes))
     }
 
     /// Are there no holes?
@@ -253,7 +249,7 @@ mod tests {
         file.sync_all().expect("synced");
         let count = || {
             let found = Holes::find(&open, 0..size, &mut || None).expect("holes");
-            found.expect("no reason to stop").whole_blocks(0..size, BLOCK)
+            found.whole_blocks(0..size, BLOCK)
         };
         assert_eq!(count(), 56);
         std::io::copy(&mut &*file, &mut std::io::sink()).expect("read");

@@ -61,6 +61,11 @@ impl OpenFile {
         self.method.residency(&self.file, &self.path, bytes)
     }
 
+    /// Bytes of a range, which is not empty, that are just being read into the page cache.
+    pub(crate) fn arriving(&self, bytes: &Range<u64>) -> Result<u64> {
+        self.method.arriving(&self.file, &self.path, bytes)
+    }
+
     /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is
     /// not told.
     pub(crate) fn under_way(&self, bytes: &Range<u64>) -> Result<Option<u64>> {

@@ -110,6 +110,18 @@ impl ResidencyMethod {
         }
     }
 
+    /// Bytes of a range, which is not empty, that are just being read into the page cache: cachestat counts a
+    /// page from when it is asked for, mincore from when it is there. 0 where one of them does not tell.
+    pub(crate) fn arriving(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<u64> {
+        match self {
+            ResidencyMethod::Cachestat => {
+                let asked_for = cachestat_of(file, path, bytes)?.cached;
+                Ok(asked_for.saturating_sub(mincore(file, path, bytes)?) * page_size())
+            }
+            ResidencyMethod::Mincore | ResidencyMethod::Unknown => Ok(0),
+        }
+    }
+
     /// Bytes of a range, which is not empty, that are just being written to the storage; None where that is
     /// not told.
     pub(crate) fn under_way(self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<Option<u64>> {

@@ -22,7 +22,7 @@ use crate::files::eviction;
 use crate::files::holes::Holes;
 use crate::files::open_file::{Access, OpenFile};
 use crate::files::writeback;
-use crate::run::budget::{Stop, StopCheck};
+use crate::run::budget::{Outcome, Stop, StopCheck};
 
 /// The files of one relation fork.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl RelationFiles {
         Self { base: base.into(), block_size, segment_blocks, blocks, open: Descriptors::default() }
     }
 
-    /// The same files, none of them open yet.
+    /// These files with none of them open yet.
     pub fn afresh(&self) -> Self {
         Self::new(self.base.clone(), self.block_size, self.segment_blocks, self.blocks)
     }
@@ -146,21 +146,15 @@ impl RelationFiles {
         Ok((self.open(part.segment, Access::Buffered)?, self.byte_range(part)))
     }
 
-    /// Is any of these blocks in a hole? Err holds a reason to stop.
-    pub fn have_holes(
-        &self,
-        blocks: Range<u64>,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<bool, Stop>> {
+    /// Is any of these blocks in a hole?
+    pub fn have_holes(&self, blocks: Range<u64>, should_stop: &mut StopCheck<'_>) -> Outcome<bool> {
         for part in self.parts(blocks) {
             let (open, bytes) = self.part(&part)?;
-            match Holes::find(&open, bytes, should_stop)? {
-                Ok(holes) if holes.is_empty() => {}
-                Ok(_) => return Ok(Ok(true)),
-                Err(stop) => return Ok(Err(stop)),
+            if !Holes::find(&open, bytes, should_stop)?.is_empty() {
+                return Ok(true);
             }
         }
-        Ok(Ok(false))
+        Ok(false)
     }
 
     /// Bytes of these blocks in the page cache.
@@ -171,6 +165,17 @@ impl RelationFiles {
             sum += open.residency(bytes)?.cached_bytes;
         }
         Ok(sum)
+    }
+
+    /// Are some of these blocks just being read into the page cache? False where that is not told.
+    pub fn are_arriving(&self, blocks: Range<u64>) -> Result<bool> {
+        for part in self.parts(blocks) {
+            let (open, bytes) = self.part(&part)?;
+            if open.arriving(&bytes)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Drops the clean pages of these blocks, but for large folios that reach beyond them.

@@ -1,9 +1,13 @@
-//! A file for write tests, which leaves nothing behind, whatever happens.
+//! A file for write tests, which leaves nothing behind, or no more than the server sweeps.
 //!
 //! It has no name: `O_TMPFILE`, or where that is missing a name that is unlinked before anything is written.
 //! So the kernel frees its space when the last descriptor is closed, be it by `kill -9`, and nothing has to
 //! be cleaned up. Only a kill between the two calls of the second way leaves a name, of an empty file: the
 //! caller chooses one that is its own, and that the server sweeps after a crash.
+//!
+//! Where a sync of a file without a name is no sync like others, the file keeps such a name for as long as
+//! the caller holds its [`ScratchName`]. It goes when that is dropped, also by unwinding, or when the process
+//! exits; a `kill -9` leaves it to the server.
 //!
 //! It is filled and synced before the caller gets it. As in a WAL segment, writing it again then allocates
 //! nothing and changes no metadata but times. Holes and reserved blocks would make each sync pay for a
@@ -27,6 +31,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
@@ -35,8 +40,9 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::files::writeback;
-use crate::run::budget::{Budget, Limits, Stop, StopCheck};
+use crate::run::budget::{Budget, Limits, Outcome, Stop, StopCheck};
 use crate::run::clock::Monotonic;
+use crate::run::shutdown::{self, ShutDown};
 use crate::{Error, Result};
 
 /// How much is written between two questions to the caller.
@@ -48,8 +54,40 @@ pub struct ScratchLocation<'a> {
     /// A directory of the file system that is meant.
     pub directory: &'a Path,
     /// The file to create, and unlink at once, where the file system has no `O_TMPFILE`. Nothing else may use
-    /// that name.
+    /// that name, nor one that begins with it.
     pub fallback: &'a Path,
+}
+
+/// A name that a scratch file keeps: a fallback, and a number. Dropping it removes the file.
+#[derive(Debug)]
+pub struct ScratchName(Rc<HeldName>);
+
+#[derive(Debug)]
+struct HeldName(PathBuf);
+
+impl ScratchName {
+    /// The name of this number beside the fallback. Nothing is made yet.
+    pub fn new(fallback: &Path, number: usize) -> Self {
+        let mut path = fallback.as_os_str().to_owned();
+        path.push(format!(".{number}"));
+        let held = Rc::new(HeldName(path.into()));
+        let live: Rc<dyn ShutDown> = held.clone();
+        shutdown::register(&live);
+        Self(held)
+    }
+}
+
+impl ShutDown for HeldName {
+    fn shut_down(&self) {
+        // If it can't be removed, the server removes it when it starts. Nobody is left to hear of it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Drop for HeldName {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
 }
 
 /// The space that a scratch file takes and leaves, in bytes.
@@ -110,7 +148,7 @@ impl Room {
 
 impl Scratch {
     /// Creates, fills and syncs a file. Asks before every MiB written, and before every 8 MiB (under a limit
-    /// every MiB) on the way to the storage; the fsync has only metadata left. Err holds a reason to stop.
+    /// every MiB) on the way to the storage; the fsync has only metadata left.
     ///
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Io`] if it gets
@@ -120,21 +158,47 @@ impl Scratch {
         room: Room,
         fill: Fill,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<Self, Stop>> {
-        let directory = place.directory;
-        room.check(directory)?;
+    ) -> Outcome<Self> {
+        room.check(place.directory)?;
         let file = create_nameless(libc::O_TMPFILE, place)?;
+        Self::filled(file, place.directory, room, fill, should_stop)
+    }
+
+    /// Like [`Scratch::create`], with a name that the file keeps.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_named(
+        directory: &Path,
+        name: &ScratchName,
+        room: Room,
+        fill: Fill,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<Self> {
+        room.check(directory)?;
+        let path = &name.0.0;
+        let file = create_new(path).map_err(|e| Error::io("create file", path, e))?;
+        Self::filled(file, directory, room, fill, should_stop)
+    }
+
+    fn filled(
+        file: File,
+        directory: &Path,
+        room: Room,
+        fill: Fill,
+        should_stop: &mut StopCheck<'_>,
+    ) -> Outcome<Self> {
         let links = match nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
             Ok(links) => Some(links),
             // There is a `/proc`, but no descriptor or memory to open it.
             Err(e @ (nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOMEM)) => {
-                return Err(Error::io("open scratch file in directory", directory, e));
+                return Err(Error::io("open scratch file in directory", directory, e).into());
             }
             Err(_) => None,
         };
         let scratch = Self { file, directory: directory.to_owned(), size: room.size, links };
         let stop = scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
-        Ok(stop.map_or(Ok(scratch), Err))
+        stop.map_or(Ok(scratch), |stop| Err(stop.into()))
     }
 
     /// Fills and syncs the file, and has the kernel write it back as it goes: others that sync wait for what
@@ -225,9 +289,9 @@ impl Scratch {
     /// # Errors
     /// [`Error::Unsupported`] if the file system refuses `O_DIRECT`, or without `/proc`.
     pub fn open(&self, flags: i32) -> Result<File> {
-        let unsupported = |what, why: &str| Error::Unsupported { what, why: why.to_owned() };
         let Some(links) = &self.links else {
-            return Err(unsupported("a second descriptor of a scratch file", "/proc is not mounted"));
+            let what = "a second descriptor of a scratch file";
+            return Err(Error::Unsupported { what, why: "/proc/self/fd can't be opened".to_owned() });
         };
         let mut link = [0; 12];
         let name = decimal(&mut link, self.file.as_raw_fd());
@@ -235,7 +299,7 @@ impl Scratch {
         match openat(links, name, flags, Mode::empty()) {
             Ok(file) => Ok(file.into()),
             Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) if flags.contains(OFlag::O_DIRECT) => {
-                Err(unsupported("O_DIRECT", "the file system refuses it"))
+                Err(Error::Unsupported { what: "O_DIRECT", why: "the file system refuses it".to_owned() })
             }
             Err(e) => Err(self.failed("open scratch file in directory", None, e)),
         }
@@ -261,32 +325,41 @@ fn free_bytes(directory: &Path) -> Result<u64> {
 }
 
 fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    match options.clone().custom_flags(nameless).open(place.directory) {
+    match options().custom_flags(nameless).open(place.directory) {
         Ok(file) => return Ok(file),
         Err(e) if has_no_tmpfile(&e) => {}
         Err(e) => return Err(Error::io("create scratch file in directory", place.directory, e)),
     }
+    let file = create_new(place.fallback).map_err(|e| Error::io("create file", place.fallback, e))?;
+    fs::remove_file(place.fallback).map_err(|e| Error::io("remove file", place.fallback, e))?;
+    Ok(file)
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+/// Creates a file of a name that nothing else uses.
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = options();
     options.create_new(true);
-    let created = options.open(place.fallback).or_else(|e| match place.fallback.parent() {
+    options.open(path).or_else(|e| match path.parent() {
         // A process of the same number was killed before it could remove it.
         _ if e.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(place.fallback)?;
-            options.open(place.fallback)
+            fs::remove_file(path)?;
+            options.open(path)
         }
         // The server makes its folder for temporary files when the first is wanted, and so do we.
         Some(parent) if e.kind() == io::ErrorKind::NotFound => {
             match fs::DirBuilder::new().mode(0o700).create(parent) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
-                _ => options.open(place.fallback),
+                _ => options.open(path),
             }
         }
         _ => Err(e),
-    });
-    let file = created.map_err(|e| Error::io("create file", place.fallback, e))?;
-    fs::remove_file(place.fallback).map_err(|e| Error::io("remove file", place.fallback, e))?;
-    Ok(file)
+    })
 }
 
 /// A file system that lacks it says `EOPNOTSUPP`, a kernel that does not know the flag opens a directory
@@ -315,6 +388,7 @@ mod tests {
     use super::*;
     use crate::files::holes::Holes;
     use crate::files::open_file::OpenFile;
+    use crate::run::budget::End;
     use crate::run::clock::{Clock, Manual};
 
     const BLOCK: usize = 8192;
@@ -347,7 +421,7 @@ mod tests {
         let created = Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop).expect("created");
         // Four pieces written, one piece written back.
         assert_eq!(asked, 5);
-        (created.expect("no reason to stop"), directory)
+        (created, directory)
     }
 
     fn flags(file: &File) -> i32 {
@@ -392,6 +466,31 @@ mod tests {
     }
 
     #[test]
+    fn a_name_lasts_as_long_as_it_is_held() {
+        let (directory, fallback) = directory();
+        let left = directory.path().join("xlogtemp.1.2");
+        fs::write(&left, "left by a process of the same number").expect("written");
+        let name = ScratchName::new(&fallback, 2);
+        let mut should_stop = || None;
+        let made =
+            Scratch::create_named(directory.path(), &name, ROOM, Fill::Incompressible, &mut should_stop);
+        let facts = made.expect("created").file().metadata().expect("stat");
+        assert_eq!((facts.nlink(), facts.mode() & 0o777, facts.len()), (1, 0o600, ROOM.size));
+        assert_eq!(fs::metadata(&left).expect("stat").ino(), facts.ino());
+        drop(name);
+        assert!(is_empty(directory.path()));
+        // One that is stopped while it is filled leaves none, nor does a process that exits without
+        // unwinding.
+        let name = ScratchName::new(&fallback, 2);
+        let mut should_stop = || Some(Stop::LockWaiter);
+        let made =
+            Scratch::create_named(directory.path(), &name, ROOM, Fill::Incompressible, &mut should_stop);
+        assert!(made.is_err() && !is_empty(directory.path()));
+        shutdown::all();
+        assert!(is_empty(directory.path()));
+    }
+
+    #[test]
     fn several_may_make_the_folder_at_once() {
         for _ in 0..200 {
             let (directory, _) = directory();
@@ -415,7 +514,7 @@ mod tests {
         fs::write(&no_directory, "").expect("written");
         let place = ScratchLocation { directory: &no_directory, fallback: &fallback };
         match Scratch::create(place, ROOM, Fill::Incompressible, &mut || None) {
-            Err(Error::Io { path, source, .. }) => {
+            Err(End::Failed(Error::Io { path, source, .. })) => {
                 assert_eq!((path, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
             }
             other => panic!("{other:?}"),
@@ -432,8 +531,7 @@ mod tests {
         assert!(before.blocks() * 512 >= ROOM.size, "{} sectors", before.blocks());
         let file = scratch.file().try_clone().expect("a descriptor");
         let open = OpenFile::of(file, directory.path().to_owned());
-        let holes = Holes::find(&open, all.clone(), &mut || None);
-        let holes = holes.expect("holes").expect("no reason to stop");
+        let holes = Holes::find(&open, all.clone(), &mut || None).expect("holes");
         assert!(holes.is_empty(), "{holes:?}");
         let residency = open.residency(all).expect("residency");
         assert!(matches!(residency.dirty_bytes, Some(0) | None), "{residency:?}");
@@ -473,9 +571,9 @@ mod tests {
                 (asked == when).then_some(Stop::Statement)
             };
             let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-            let created =
-                Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop).expect("no error");
-            assert_eq!((created.err(), asked), (Some(Stop::Statement), when));
+            let created = Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop);
+            assert!(matches!(created, Err(End::Stopped(Stop::Statement))), "{created:?}");
+            assert_eq!(asked, when);
             assert!(is_empty(directory.path()));
         }
     }
@@ -488,7 +586,7 @@ mod tests {
         let started = Monotonic.now();
         let room = Room { limits, ..ROOM };
         let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
-        assert!(matches!(created, Ok(Ok(_))), "{created:?}");
+        assert!(created.is_ok(), "{created:?}");
         // It is ready when a little over three MiB are due.
         assert!(Monotonic.now() - started >= 100_000_000);
     }
@@ -528,6 +626,8 @@ mod tests {
         for reserve in [u64::MAX - ROOM.size, u64::MAX] {
             let room = Room { reserve, ..ROOM };
             let error = Scratch::create(place, room, Fill::Incompressible, &mut || panic!("asked"))
+                .expect_err("no room")
+                .stop()
                 .expect_err("no room");
             assert_eq!(
                 error.to_string(),

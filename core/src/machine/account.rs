@@ -99,9 +99,8 @@ fn has_ended(stat: &str) -> bool {
     // Behind its name are state, parent, group, session, terminal, foreground, flags.
     let fields: Vec<&str> =
         stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().take(7).collect();
-    let is_exiting = |flags: u32| flags & PF_EXITING != 0;
-    fields.first().is_some_and(|state| state.starts_with(['Z', 'X']))
-        || fields.get(6).and_then(|flags| flags.parse().ok()).is_some_and(is_exiting)
+    let flags: u32 = fields.get(6).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+    fields.first().is_some_and(|state| state.starts_with(['Z', 'X'])) || flags & PF_EXITING != 0
 }
 
 /// When a process started, by the line of `/proc/PID/stat`: in clock ticks since boot.
@@ -173,10 +172,10 @@ impl Reading {
 
     /// Bytes that were fetched since `earlier`.
     fn since(&self, earlier: &Reading, idle: Duration, block: u64) -> Result<u64, Lost> {
-        let grown = |now: u64, before: u64| now.checked_sub(before).ok_or(Lost::NoAccount);
-        let mut bytes = grown(self.own, earlier.own)?;
+        let mut bytes = self.own.checked_sub(earlier.own).ok_or(Lost::NoAccount)?;
         for (process, now) in &self.workers {
-            bytes += grown(*now, earlier.bytes_of(*process).unwrap_or(0))?;
+            let before = earlier.bytes_of(*process).unwrap_or(0);
+            bytes += now.checked_sub(before).ok_or(Lost::NoAccount)?;
         }
         let gone = earlier.known().filter(|(process, _)| self.bytes_of(*process).is_none());
         let (count, read) = gone.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
@@ -250,8 +249,8 @@ impl AccountTally {
     pub fn follow_now_and_then(&mut self) {
         /// A look takes 0.1 ms.
         const EVERY_NS: u64 = 250_000_000;
-        let is_due = |last: &Reading| Monotonic.now() - last.at >= EVERY_NS;
-        if matches!(self.account, Account::With(_)) && self.last.as_ref().is_some_and(is_due) {
+        let is_due = self.last.as_ref().is_some_and(|last| Monotonic.now() - last.at >= EVERY_NS);
+        if matches!(self.account, Account::With(_)) && is_due {
             self.follow(Patience::Zero);
         }
     }

@@ -26,6 +26,7 @@ mod place;
 mod tests;
 
 use crate::machine::device::{DeviceNumber, Roots, text as file};
+pub use limits::{IoLimit, QuotaPeriods};
 use place::{Hierarchy, Version};
 
 /// Where this process is, by controller; each may be missing.
@@ -68,9 +69,19 @@ impl Cgroup {
             .collect()
     }
 
-    /// A sentence for each limit that binds on this device: the tightest of the group and those above it.
+    /// The limits on this device: of each kind the tightest of the group and those above it.
+    pub fn io_limits(&self, name: &str, device: DeviceNumber) -> Vec<IoLimit> {
+        self.io.iter().flat_map(|io| limits::of_device(io, device, name)).collect()
+    }
+
+    /// A sentence for each of these limits.
     pub fn device_notes(&self, name: &str, device: DeviceNumber) -> Vec<String> {
-        self.io.iter().flat_map(|io| limits::io_sentences(io, device, name)).collect()
+        self.io_limits(name, device).into_iter().map(|limit| limit.sentence).collect()
+    }
+
+    /// Periods of the quota of CPU time so far, of the group and of those above it.
+    pub fn quota_periods(&self) -> Vec<QuotaPeriods> {
+        self.cpu.as_ref().map_or_else(Vec::new, limits::quota_periods)
     }
 
     /// A sentence for each limit of CPU time and memory that is below what the machine has.
@@ -100,7 +111,7 @@ impl Moved {
     }
 }
 
-/// The text of the file with the group's counters. An empty one is as good as any: nothing was moved yet.
+/// The text of the file with the group's counters; it is empty while nothing was moved.
 fn traffic_text(hierarchy: &Hierarchy) -> Option<String> {
     let directory = hierarchy.levels.first()?;
     match hierarchy.version {
@@ -117,26 +128,21 @@ fn moved_of(version: Version, text: &str, device: DeviceNumber) -> Option<Moved>
     match version {
         Version::V2 => {
             // Some kernels leave devices without counters on the line of the next one that has some.
-            let is_of_device = |line: &&str| {
-                line.split_ascii_whitespace().take_while(|word| !word.contains('=')).last() == Some(&*device)
-            };
-            let value = |name: &str| {
-                text.lines()
-                    .filter(is_of_device)
-                    .flat_map(str::split_ascii_whitespace)
-                    .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-            };
-            Some(Moved {
-                read_bytes: value("rbytes").unwrap_or(0),
-                written_bytes: value("wbytes").unwrap_or(0),
-            })
+            let words = text.lines().map(str::split_ascii_whitespace);
+            let of_device = words.filter(|words| {
+                words.clone().take_while(|word| !word.contains('=')).last() == Some(&*device)
+            });
+            let words: Vec<&str> = of_device.flatten().collect();
+            let [read_bytes, written_bytes] = ["rbytes=", "wbytes="]
+                .map(|name| words.iter().find_map(|word| word.strip_prefix(name)?.parse().ok()).unwrap_or(0));
+            Some(Moved { read_bytes, written_bytes })
         }
         Version::V1 => {
-            let value = |name: &str| {
+            let [read_bytes, written_bytes] = [" Read ", " Write "].map(|name| {
                 text.lines()
                     .find_map(|line| line.strip_prefix(&*device)?.strip_prefix(name)?.trim().parse().ok())
-            };
-            Some(Moved { read_bytes: value(" Read ")?, written_bytes: value(" Write ")? })
+            });
+            Some(Moved { read_bytes: read_bytes?, written_bytes: written_bytes? })
         }
     }
 }

@@ -61,14 +61,9 @@ impl CpuTimes {
             array::from_fn(|counter| self.0[counter].saturating_sub(earlier.0[counter]) as f64);
         let (user, system) = (user + nice, system + irq + softirq);
         let all = user + system + iowait + idle + steal;
-        let share = |part: f64| 100.0 * part / all;
-        (all > 0.0).then(|| CpuShares {
-            user_pct: share(user),
-            system_pct: share(system),
-            iowait_pct: share(iowait),
-            idle_pct: share(idle),
-            steal_pct: share(steal),
-        })
+        let [user_pct, system_pct, iowait_pct, idle_pct, steal_pct] =
+            [user, system, iowait, idle, steal].map(|part| 100.0 * part / all);
+        (all > 0.0).then_some(CpuShares { user_pct, system_pct, iowait_pct, idle_pct, steal_pct })
     }
 }
 

@@ -118,6 +118,18 @@ pub struct Placement {
     pub notes: Vec<String>,
 }
 
+/// How far the kernel reads ahead unless it is told otherwise, in kB.
+const DEFAULT_READ_AHEAD_KB: u64 = 128;
+
+impl Placement {
+    /// How many blocks of this many bytes the kernel reads ahead at most: its default where that is not
+    /// known.
+    pub fn read_ahead_blocks(&self, block_size: u32) -> f64 {
+        let kb = self.read_ahead_kb.unwrap_or(DEFAULT_READ_AHEAD_KB);
+        kb as f64 * 1024.0 / f64::from(block_size)
+    }
+}
+
 /// Finds the mount, the device on top and the leaves behind a directory. Never fails: see
 /// [`Placement::notes`].
 pub fn locate(directory: &Path, roots: &Roots) -> Placement {

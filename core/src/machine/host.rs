@@ -15,11 +15,9 @@ impl Host {
     /// This machine; None if the kernel does not tell.
     pub fn here() -> Option<Self> {
         let names = nix::sys::utsname::uname().ok()?;
-        let text = |name: &std::ffi::OsStr| name.to_string_lossy().into_owned();
-        Some(Self {
-            kernel: format!("{} {}", text(names.sysname()), text(names.release())),
-            name: text(names.nodename()),
-        })
+        let [system, release, name] =
+            [names.sysname(), names.release(), names.nodename()].map(|name| name.to_string_lossy());
+        Some(Self { kernel: format!("{system} {release}"), name: name.into_owned() })
     }
 }
 

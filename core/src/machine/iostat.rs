@@ -145,25 +145,28 @@ impl CounterSnapshot {
     /// What happened since `earlier`. `known` says of each device whether it ever had counters.
     fn since(&self, earlier: &CounterSnapshot, known: &[bool]) -> Sample {
         let length_ns = self.at.saturating_sub(earlier.at);
-        let device = |((now, before), known): ((&DeviceSnapshot, &DeviceSnapshot), &bool)| DeviceSample {
-            requests: match (now.counters, before.counters) {
-                (Some(now), Some(before)) => now
-                    .since(&before, length_ns as f64 / 1e6)
-                    .map_or(IntervalCounts::Backwards, IntervalCounts::Activity),
-                (None, None) if !known => IntervalCounts::Nothing,
-                _ => IntervalCounts::Gone,
-            },
-            cgroup: now.moved.zip(before.moved).and_then(|(now, before)| now.since(before)),
-        };
+        let pressure = self.pressure.zip(earlier.pressure);
+        let devices = self.devices.iter().zip(&earlier.devices).zip(known);
         Sample {
             ended_us: self.moment_us,
             length_ns,
             cpu: self.cpu.zip(earlier.cpu).and_then(|(now, before)| now.since(&before)),
-            pressure: self
-                .pressure
-                .zip(earlier.pressure)
-                .and_then(|(now, before)| now.since(&before, length_ns)),
-            devices: self.devices.iter().zip(&earlier.devices).zip(known).map(device).collect(),
+            pressure: pressure.and_then(|(now, before)| now.since(&before, length_ns)),
+            devices: devices.map(|((now, before), known)| now.since(before, length_ns, *known)).collect(),
         }
+    }
+}
+
+impl DeviceSnapshot {
+    fn since(&self, earlier: &DeviceSnapshot, length_ns: u64, is_known: bool) -> DeviceSample {
+        let requests = match (self.counters, earlier.counters) {
+            (Some(now), Some(before)) => now
+                .since(&before, length_ns as f64 / 1e6)
+                .map_or(IntervalCounts::Backwards, IntervalCounts::Activity),
+            (None, None) if !is_known => IntervalCounts::Nothing,
+            _ => IntervalCounts::Gone,
+        };
+        let cgroup = self.moved.zip(earlier.moved).and_then(|(now, before)| now.since(before));
+        DeviceSample { requests, cgroup }
     }
 }

@@ -10,17 +10,21 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::machine::account::{Account, AccountTally, Lost, own_written_bytes};
+use crate::machine::cgroup::{Cgroup, IoLimit, QuotaPeriods};
 use crate::machine::cpu::CpuTimes;
-use crate::machine::device::{Activity, Counters, Leaf, Roots};
+use crate::machine::device::{Activity, BlockDevice, Counters, Leaf, Roots};
 use crate::machine::disturbance::{self, DISTURBING};
 use crate::run::budget::{self, Stop};
 use crate::run::clock::{Clock, Monotonic};
 
-/// What is looked at: an account and the devices.
+/// What is looked at: an account, the devices, and what holds the server back from them.
 pub struct Observer<'a> {
     account: Account,
     leaves: &'a [Leaf],
     roots: &'a Roots,
+    cgroup: Cgroup,
+    /// The control group's limits on each of the devices.
+    limits: Vec<Vec<IoLimit>>,
 }
 
 /// What one look has found.
@@ -28,6 +32,7 @@ pub struct Snapshot {
     at: u64,
     tally: AccountTally,
     counters: Vec<Option<Counters>>,
+    quota: Vec<QuotaPeriods>,
 }
 
 impl Snapshot {
@@ -51,10 +56,39 @@ pub struct IoDelta {
     pub fetched: Result<u64, Lost>,
     /// What the devices did, for us and for everyone else; None where one has no counters.
     pub activity: Option<Activity>,
+    /// What the server's control group held back.
+    pub held_back: HeldBack,
+}
+
+/// What the server's control group held back between two looks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeldBack {
+    /// A sentence for each limit that the devices came near.
+    pub limits: Vec<String>,
+    /// Periods of the quota of CPU time.
+    pub quota: QuotaPeriods,
+}
+
+impl HeldBack {
+    /// This and what was held back later.
+    pub fn then(mut self, later: Self) -> Self {
+        let new: Vec<String> =
+            later.limits.into_iter().filter(|limit| !self.limits.contains(limit)).collect();
+        self.limits.extend(new);
+        Self { quota: self.quota.then(later.quota), ..self }
+    }
+
+    /// The quota of CPU time as a sentence, if it was short.
+    pub fn quota_sentence(&self) -> Option<String> {
+        let QuotaPeriods { all, used_up } = self.quota;
+        let sentence =
+            || format!("the cgroup of the server used up its CPU quota in {used_up} of {all} periods");
+        self.quota.is_short().then(sentence)
+    }
 }
 
 /// What went on beside a run, independent of what the run did and tells of itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Surroundings {
     /// Bytes that the run read and wrote.
     pub own_bytes: Option<u64>,
@@ -63,6 +97,9 @@ pub struct Surroundings {
     pub other_bytes: Option<u64>,
     /// Share of the machine's CPU time that the hypervisor gave to others, in percent.
     pub steal_pct: Option<f64>,
+    /// What the server's control group held back.
+    #[serde(skip)]
+    pub held_back: HeldBack,
 }
 
 impl Surroundings {
@@ -78,15 +115,25 @@ fn is_disturbed(own_bytes: Option<u64>, other_bytes: Option<u64>) -> bool {
     disturbance::taken(own, others) > DISTURBING
 }
 
+/// Between two looks whether all is done.
+const NAP: Duration = Duration::from_millis(2);
+
 impl<'a> Observer<'a> {
     /// Watches an account and the devices below a directory.
     pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
-        Self { account, leaves, roots }
+        let cgroup = Cgroup::find(roots);
+        let limits = leaves.iter().map(|leaf| limits_of(&cgroup, leaf, roots)).collect();
+        Self { account, leaves, roots, cgroup, limits }
     }
 
     /// Looks now.
     pub fn look(&self) -> Snapshot {
-        Snapshot { at: Monotonic.now(), tally: AccountTally::begin(self.account), counters: self.counters() }
+        Snapshot {
+            at: Monotonic.now(),
+            tally: AccountTally::begin(self.account),
+            counters: self.counters(),
+            quota: self.cgroup.quota_periods(),
+        }
     }
 
     fn counters(&self) -> Vec<Option<Counters>> {
@@ -96,10 +143,29 @@ impl<'a> Observer<'a> {
     /// Waits, at most a tenth of a second, until the devices have nothing in flight.
     pub fn settle(&self) {
         const PATIENCE: Duration = Duration::from_millis(100);
-        const NAP: Duration = Duration::from_millis(2);
-        let busy = |leaf: &Leaf| leaf.counters(self.roots).is_some_and(|c| c.in_flight > 0);
-        let mut is_busy = || Ok::<bool, Infallible>(self.leaves.iter().any(busy));
-        let Ok(()) = budget::wait_while(PATIENCE, NAP, &mut is_busy);
+        let Ok(()) = budget::wait_while(PATIENCE, NAP, &mut || Ok::<bool, Infallible>(self.is_busy()));
+    }
+
+    /// Waits, at most half a second, until what the kernel reads ahead has arrived, as `is_arriving` tells: a
+    /// request that a control group holds back is not in flight yet. Then settles.
+    ///
+    /// # Errors
+    /// Those of `is_arriving`.
+    pub fn settle_after(&self, is_arriving: &mut dyn FnMut() -> crate::Result<bool>) -> crate::Result<()> {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        budget::wait_while(PATIENCE, NAP, is_arriving)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Does the server's control group limit reads of one of the devices?
+    pub fn limits_reads(&self) -> bool {
+        self.limits.iter().flatten().any(IoLimit::is_of_reads)
+    }
+
+    fn is_busy(&self) -> bool {
+        let mut counters = self.leaves.iter().filter_map(|leaf| leaf.counters(self.roots));
+        counters.any(|counters| counters.in_flight > 0)
     }
 
     /// Does `work`, and tells what went on beside it.
@@ -117,6 +183,7 @@ impl<'a> Observer<'a> {
             own_bytes: fetched.zip(written).map(|(fetched, written)| fetched + written),
             other_bytes: moved.zip(fetched).map(|(moved, fetched)| moved.saturating_sub(fetched)),
             steal_pct: shares.map(|shares| shares.steal_pct),
+            held_back: delta.held_back,
         };
         (done, surroundings)
     }
@@ -124,14 +191,31 @@ impl<'a> Observer<'a> {
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Snapshot) -> IoDelta {
         let elapsed_ms = (Monotonic.now() - earlier.at) as f64 / 1e6;
-        let activities: Option<Vec<Activity>> = self
+        let activities: Vec<Option<Activity>> = self
             .counters()
             .iter()
             .zip(&earlier.counters)
             .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
             .collect();
-        IoDelta { fetched: earlier.tally.bytes(), activity: activities.and_then(Activity::sum) }
+        let held_back = self.held_back(&activities, earlier);
+        let activity = activities.into_iter().collect::<Option<Vec<Activity>>>().and_then(Activity::sum);
+        IoDelta { fetched: earlier.tally.bytes(), activity, held_back }
     }
+
+    fn held_back(&self, activities: &[Option<Activity>], earlier: &Snapshot) -> HeldBack {
+        let of_device = self.limits.iter().zip(activities).filter_map(|(limits, activity)| {
+            let activity = activity.as_ref()?;
+            Some(limits.iter().filter(|limit| limit.held_back(activity)).map(|limit| limit.sentence.clone()))
+        });
+        let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quota);
+        let quota = quotas.map(|(now, earlier)| now.since(*earlier)).max_by_key(|quota| quota.used_up);
+        HeldBack { limits: of_device.flatten().collect(), quota: quota.unwrap_or_default() }
+    }
+}
+
+fn limits_of(cgroup: &Cgroup, leaf: &Leaf, roots: &Roots) -> Vec<IoLimit> {
+    let number = BlockDevice::find(&leaf.name, roots).and_then(|device| device.number_in_cgroups());
+    number.map_or_else(Vec::new, |number| cgroup.io_limits(&leaf.name, number))
 }
 
 impl IoDelta {
@@ -140,6 +224,7 @@ impl IoDelta {
         IoDelta {
             fetched: self.fetched.and_then(|bytes| Ok(bytes + later.fetched?)),
             activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),
+            held_back: self.held_back.then(later.held_back),
         }
     }
 
@@ -157,5 +242,63 @@ impl IoDelta {
     /// Did others take a share that counts? False where that is not known.
     pub fn is_disturbed(&self) -> bool {
         is_disturbed(self.fetched_bytes(), self.other_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::device::fixture::Fixture;
+
+    /// A machine with a disk, and a control group that limits reads of it and has a quota of CPU time.
+    fn limited() -> Fixture {
+        let fixture = Fixture::new();
+        fixture.mounts(&["30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"]);
+        fixture.file("proc/self/cgroup", "0::/pg").file("sys/fs/cgroup/pg/cgroup.events", "");
+        fixture.file("sys/fs/cgroup/pg/io.max", "8:0 riops=3000").disk("sda", "8:0");
+        fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 10\nnr_throttled 10");
+        fixture.attribute("sda", "stat", "1 0 8 1 0 0 0 0 0 1 1");
+        fixture
+    }
+
+    #[test]
+    fn what_held_the_server_back_is_seen_between_two_looks() {
+        let fixture = limited();
+        let roots = fixture.roots();
+        let leaves = [Leaf { name: "sda".to_owned(), ..Leaf::default() }];
+        let observer = Observer::new(Account::Own, &leaves, &roots);
+        assert!(observer.limits_reads());
+        let before = observer.look();
+        assert_eq!(observer.since(&before).held_back, HeldBack::default());
+        // Within a moment, as many as in an hour.
+        fixture.attribute("sda", "stat", "9000000 0 72000000 1 0 0 0 0 0 1 1");
+        fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 117\nnr_throttled 109");
+        let held_back = observer.since(&before).held_back;
+        assert_eq!(
+            held_back.limits,
+            ["the cgroup of the server limits reads of sda to 3000 requests a second (io.max)"]
+        );
+        let twice = held_back.clone().then(held_back);
+        assert_eq!((twice.limits.len(), twice.quota), (1, QuotaPeriods { all: 214, used_up: 198 }));
+        assert_eq!(
+            twice.quota_sentence().as_deref(),
+            Some("the cgroup of the server used up its CPU quota in 198 of 214 periods")
+        );
+        let (_, surroundings) = observer.beside(|| {
+            fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 217\nnr_throttled 110");
+        });
+        assert_eq!(surroundings.held_back.quota_sentence(), None);
+    }
+
+    #[test]
+    fn it_waits_until_what_was_read_ahead_has_arrived() {
+        let roots = Fixture::new().roots();
+        let mut looks = 0;
+        let mut is_arriving = || {
+            looks += 1;
+            Ok(looks < 4)
+        };
+        Observer::new(Account::Own, &[], &roots).settle_after(&mut is_arriving).expect("settled");
+        assert_eq!(looks, 4);
     }
 }

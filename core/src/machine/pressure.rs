@@ -37,11 +37,7 @@ pub struct PressureShares {
 impl Pressure {
     /// The text of a pressure file: `some avg10=… avg60=… avg300=… total=…`, and a like line `full`.
     pub fn parse(text: &str) -> Option<Self> {
-        let total = |kind: &str| {
-            let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(kind))?;
-            line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok())
-        };
-        Some(Self { some_us: total("some")?, full_us: total("full") })
+        Some(Self { some_us: total(text, "some")?, full_us: total(text, "full") })
     }
 
     /// The totals now; `None` where the kernel does not tell.
@@ -52,15 +48,22 @@ impl Pressure {
     /// The shares of the `elapsed_ns` since `earlier`, at most 100: the kernel's clock is another one. `None`
     /// for no time, or if the time waited went backwards.
     pub fn since(&self, earlier: &Pressure, elapsed_ns: u64) -> Option<PressureShares> {
-        let share = |now: u64, earlier: u64| {
-            let waited = now.checked_sub(earlier)? as f64;
-            (elapsed_ns > 0).then(|| (100_000.0 * waited / elapsed_ns as f64).min(100.0))
-        };
+        let full = self.full_us.zip(earlier.full_us);
         Some(PressureShares {
-            some_pct: share(self.some_us, earlier.some_us)?,
-            full_pct: self.full_us.zip(earlier.full_us).and_then(|(now, earlier)| share(now, earlier)),
+            some_pct: percent(self.some_us, earlier.some_us, elapsed_ns)?,
+            full_pct: full.and_then(|(now, earlier)| percent(now, earlier, elapsed_ns)),
         })
     }
+}
+
+fn total(text: &str, kind: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(kind))?;
+    line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok())
+}
+
+fn percent(now_us: u64, earlier_us: u64, elapsed_ns: u64) -> Option<f64> {
+    let waited = now_us.checked_sub(earlier_us)? as f64;
+    (elapsed_ns > 0).then(|| (100_000.0 * waited / elapsed_ns as f64).min(100.0))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::files::open_file::opened;
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::files::{Access, Part, RelationFiles};
 use crate::measure::BlockReader;
-use crate::measure::random::{self, Look, Plan, Queued};
+use crate::measure::random::{self, FetchOrder, Look, Queued};
 use crate::measure::scan::{self, Buffered, Direct, ScanRun, Steps};
 use crate::run::budget::{Budget, Limits};
 use crate::run::clock::Monotonic;
@@ -26,10 +26,7 @@ fn call(files: &RelationFiles) {
         without_data: None,
         limits,
     };
-    scanned(Steps::of(1), bounded)
-        .reach(&mut Budget::unlimited(&Monotonic, &mut || None))
-        .expect("known")
-        .expect("no stop");
+    scanned(Steps::of(1), bounded).reach(&mut Budget::unlimited(&Monotonic, &mut || None)).expect("known");
     files.write_back(all.clone(), &mut || None).expect("written back");
     let mut engine = engine::open(Some(Kind::Threads), 4, 8 * BLOCK as usize).expect("threads").engine;
     let run = |steps, reader: &mut dyn BlockReader<Part>| {
@@ -40,10 +37,10 @@ fn call(files: &RelationFiles) {
     assert_eq!(run(Steps::of(8), &mut Direct::new(files, engine.as_mut(), 4, 8)).blocks, all);
     assert_eq!(run(Steps::above_readahead(0, BLOCK), &mut Buffered::new(files)).blocks, all);
     for look in [Look::Never, Look::for_depth(4)] {
-        let mut plan = Plan::new(files, Permutation::new(files.blocks(), 1), 0, look);
+        let mut fetch_order = FetchOrder::new(files, Permutation::new(files.blocks(), 1), 0, look);
         let mut queued = Queued::new(engine.as_mut(), 4);
         let run = random::run(
-            &mut plan,
+            &mut fetch_order,
             &mut queued,
             &limits,
             &mut Budget::unlimited(&Monotonic, &mut || None),

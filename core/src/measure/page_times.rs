@@ -11,18 +11,22 @@
 //! [`PageTimesRun::evicts`] allows it. After a sequential turn, before the span is dropped, the same blocks
 //! are read again, from the OS cache, and some of them once more, from shared buffers.
 //!
+//! Where turns are slow, points of the curve are left out, so that the others have intervals (`points`).
+//!
 //! # Limitations and caveats
 //! - The first part of a sequential turn, in which the kernel's readahead gets going, is not timed: a scan
 //!   goes through it once a segment.
 //! - A page that another session fetches into a span during its turn is dropped with it.
 //! - Caches below the kernel are part of the device. A small relation is soon in them: see
-//!   [`PageTimesResult::passes`].
+//!   [`PageTimesResult::passes`]. A layer within the kernel that serves blocks without the storage is not:
+//!   see [`PageTimesResult::is_borne_out`].
 //! - Blocks found in shared buffers are counted and taken out of the time at what a hit takes; a turn with
 //!   many of them does not count.
 //!
 //! Sources: `heapam.c`, `nodeBitmapHeapscan.c` and `read_stream.c` of PostgreSQL for how it reads; the
 //! kernel's `mm/readahead.c`.
 
+mod points;
 mod series;
 mod spans;
 #[cfg(test)]
@@ -39,7 +43,7 @@ pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier};
 use self::turns::Turns;
 use crate::Result;
 use crate::files::RelationFiles;
-use crate::machine::observer::{IoDelta, Observer};
+use crate::machine::observer::{HeldBack, IoDelta, Observer};
 use crate::measure::BlockReader;
 use crate::run::budget::{Budget, Limits, Stop};
 
@@ -75,6 +79,9 @@ pub const LEAST_BLOCKS: usize = 16;
 /// Half of an interval's width over the time: with more, advice would be another one the next time.
 pub const ROUGHLY: f64 = 0.1;
 
+/// Least share of the bytes asked for that the account must have. Others may bring some of the blocks.
+const BORNE_OUT: f64 = 0.8;
+
 /// Reads the blocks of turns.
 pub type TurnReader<'a> = dyn for<'o> BlockReader<Order<'o>> + 'a;
 
@@ -84,7 +91,7 @@ pub struct PageTimesRun<'a> {
     pub source: &'a RelationFiles,
     /// Densities of the sparse turns, each over 0 and at most 1.
     pub densities: &'a [f64],
-    /// Concurrencies of the sparse turns.
+    /// Concurrencies of the sparse turns, the most important first.
     pub concurrencies: &'a [u32],
     /// The kernel's readahead window, in bytes: pages up to this far beyond a turn's blocks may come into the
     /// OS cache.
@@ -128,6 +135,10 @@ pub struct PageTimesResult {
     pub not_cold: Option<NotCold>,
     /// How many times the turns went through the whole relation.
     pub passes: u64,
+    /// About how long a run has to be until each time has an interval, if one has none now.
+    pub needs: Option<Duration>,
+    /// How many times as long a block from the device took from some turn on, see [`crate::stats::step_up`].
+    pub slowed: Option<f64>,
     /// Did a limit make it pause between turns?
     pub paused: bool,
     /// Did it end because there was nothing left to read, from the device or the OS cache, though there had
@@ -144,6 +155,23 @@ impl PageTimesResult {
         let sparse = self.sparse.iter().flatten().filter_map(WaySeries::cost).cloned().reduce(IoDelta::then);
         let plain = [&self.device_sequential, &self.device_random].into_iter().filter_map(WaySeries::cost);
         plain.chain(&sparse).any(IoDelta::is_disturbed)
+    }
+
+    /// Does the account of bytes fetched bear out that what was read as the device's came from storage? It
+    /// does not where a layer below the page cache serves the blocks (FUSE), or fetches fewer bytes for them
+    /// (compression). None where the account is unknown, or nothing was read.
+    pub fn is_borne_out(&self, block_size: u64) -> Option<bool> {
+        let plain = [&self.device_sequential, &self.device_random];
+        let all = plain.into_iter().chain(self.sparse.iter().flatten()).map(WaySeries::account);
+        let (blocks, bytes) = all.fold((0, 0), |sum, of_way| (sum.0 + of_way.blocks, sum.1 + of_way.bytes));
+        (blocks > 0).then(|| bytes as f64 >= BORNE_OUT * (blocks * block_size) as f64)
+    }
+
+    /// What the server's control group held back of the reads from the device.
+    pub fn held_back(&self) -> HeldBack {
+        let plain = [&self.device_sequential, &self.device_random];
+        let all = plain.into_iter().chain(self.sparse.iter().flatten()).filter_map(WaySeries::cost);
+        all.map(|cost| cost.held_back.clone()).reduce(HeldBack::then).unwrap_or_default()
     }
 
     /// What a hit takes, in nanoseconds; None if no turn tells.

@@ -19,7 +19,7 @@ use crate::Result;
 use crate::engine::{Buffers, Engine, Pread, expect_full};
 use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
-use crate::measure::random::{Found, Located, Plan};
+use crate::measure::random::{FetchOrder, Found, Located};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::{Clock, nanoseconds};
 use crate::run::order::Permutation;
@@ -82,20 +82,24 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads the next block of `plan` that holds data; None when none is left.
-fn read(plan: &mut Plan<'_>, engine: &mut Pread, budget: &mut Budget<'_>) -> Result<Option<Pong>> {
-    let (source, clock) = (plan.source(), budget.clock());
+/// Reads the next block of `fetch_order` that holds data; None when none is left.
+fn read(
+    fetch_order: &mut FetchOrder<'_>,
+    engine: &mut Pread,
+    budget: &mut Budget<'_>,
+) -> Result<Option<Pong>> {
+    let (source, clock) = (fetch_order.source(), budget.clock());
     let block_size = source.block_size() as usize;
     loop {
-        plan.prepare(budget)?;
-        let Some(fetch) = plan.hand_out(budget)? else { return Ok(None) };
+        fetch_order.prepare(budget)?;
+        let Some(fetch) = fetch_order.hand_out(budget)? else { return Ok(None) };
         if fetch.found == Found::Hole {
             if budget.poll().is_some() {
                 return Ok(None);
             }
             continue;
         }
-        let Located { file, offset, .. } = plan.locate(fetch.block)?;
+        let Located { file, offset, .. } = fetch_order.locate(fetch.block)?;
         let started = clock.now();
         engine.submit(0, &file, offset, block_size);
         let completion = engine.wait(&mut || ())?;
@@ -106,12 +110,12 @@ fn read(plan: &mut Plan<'_>, engine: &mut Pread, budget: &mut Budget<'_>) -> Res
 }
 
 /// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads of
-/// the blocks of `plan`, writes, or both in turn, a write first.
+/// the blocks of `fetch_order`, writes, or both in turn, a write first.
 ///
 /// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
 pub fn ping(
-    plan: Option<Plan<'_>>,
+    fetch_order: Option<FetchOrder<'_>>,
     mut writer: Option<Writer<'_>>,
     block_size: u32,
     count: u32,
@@ -121,8 +125,9 @@ pub fn ping(
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
     let mut budget = budget.part(limits);
     let clock = budget.clock();
-    let engine = |plan| Ok((plan, Pread::new(block_size as usize)?));
-    let mut reader = plan.map(engine).transpose()?;
+    let mut reader = fetch_order
+        .map(|fetch_order| Pread::new(block_size as usize).map(|engine| (fetch_order, engine)))
+        .transpose()?;
     let block_size = u64::from(block_size);
     budget.pace(limits, block_size);
     budget.pacer().set_every(nanoseconds(every));
@@ -140,7 +145,7 @@ pub fn ping(
                 budget.spend(block_size);
                 Some(writer.write(clock)?)
             }
-            (_, Some((plan, engine))) => read(plan, engine, &mut budget)?,
+            (_, Some((fetch_order, engine))) => read(fetch_order, engine, &mut budget)?,
             _ => None,
         };
         let Some(pong) = pong else {
@@ -182,8 +187,7 @@ mod tests {
     fn scratch(directory: &std::path::Path) -> Scratch {
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, limits: Limits::none() };
-        let created = Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created");
-        created.expect("no reason to stop")
+        Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created")
     }
 
     fn limits() -> Limits {
@@ -198,12 +202,12 @@ mod tests {
         let before = std::fs::read(source.path(0)).expect("read");
         let mut held = vec![0; scratch.size() as usize];
         scratch.file().read_exact_at(&mut held, 0).expect("read");
-        let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
+        let fetch_order = FetchOrder::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
         let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
         let every = Duration::from_millis(2);
         let started = Monotonic.now();
         let (pongs, stop) = ping(
-            Some(plan),
+            Some(fetch_order),
             Some(writer),
             BLOCK,
             10,
@@ -236,9 +240,9 @@ mod tests {
     fn a_relation_that_is_read_through_ends_it() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let source = relation(directory.path());
-        let plan = Plan::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
+        let fetch_order = FetchOrder::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Never);
         let (pongs, stop) = ping(
-            Some(plan),
+            Some(fetch_order),
             None,
             BLOCK,
             1000,

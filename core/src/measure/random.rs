@@ -1,6 +1,6 @@
 //! Random fetches of single blocks: how long each takes, how many a second, and what served it.
 //!
-//! A [`Plan`] says which blocks in which order; a [`BlockReader`] fetches them at its depth; a
+//! A [`FetchOrder`] says which blocks in which order; a [`BlockReader`] fetches them at its depth; a
 //! [`FetchRecord`] has what came of them. At depth 1 the end of one request is the start of the next, so that
 //! one reading of the clock is enough. At a greater depth a request ends when it is seen to be done. It is a
 //! closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a
@@ -23,16 +23,17 @@
 //! beside requests in flight is part of the rate, which shows where the page cache serves nearly all. What is
 //! below the kernel may cache too.
 
+mod fetch_order;
 mod fetches;
 mod inspected;
-mod plan;
 mod queued;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use fetch_order::{Fetch, FetchOrder, Found, Located, Look};
+use fetches::Lead;
 pub use fetches::{FetchRecord, Fetches, InFlight, Served};
-pub use plan::{Fetch, Found, Located, Look, Plan};
 pub use queued::Queued;
 pub use sweep::{Engines, Step, Sweep, sweep};
 
@@ -67,6 +68,9 @@ pub struct RandomRun {
     pub interval: Option<Interval>,
     /// Drift over the run, see [`crate::stats::trend`].
     pub trend: Option<f64>,
+    /// How many times as long a fetch took from some time on, see [`crate::stats::step_up`]; in a sweep, at
+    /// all depths together.
+    pub slowed: Option<f64>,
     /// From issue to completion.
     pub latencies: Latencies,
     /// From when the schedule wanted a request to its completion; None unless each is due at a moment of its
@@ -84,7 +88,7 @@ pub struct RandomRun {
     pub passed_over: u64,
     /// Was every block of the relation fetched, or passed over?
     pub complete: bool,
-    /// Why it ended early; None when it came to the end of its plan.
+    /// Why it ended early; None when it fetched all.
     pub stop: Option<Stop>,
 }
 
@@ -131,33 +135,45 @@ impl RandomRun {
     }
 }
 
-/// Fetches the blocks of `plan` by `reader`, as a part of `budget` with these limits; `progress` gets the
-/// number of blocks fetched. [`Plan::inspect_segments`] is done before the part begins.
+/// Fetches blocks in this order by `reader`, as a part of `budget` with these limits; `progress` gets the
+/// number of blocks fetched. [`FetchOrder::inspect_segments`] is done before the part begins.
 pub fn run(
-    plan: &mut Plan<'_>,
+    fetch_order: &mut FetchOrder<'_>,
     reader: &mut FetchReader<'_>,
     limits: &Limits,
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RandomRun> {
-    plan.inspect_segments(&mut || budget.poll())?;
-    let block_size = plan.source().block_size();
+    run_after(Lead::default(), fetch_order, reader, limits, budget, progress)
+}
+
+/// A run whose beginning makes no part of its rate.
+fn run_after(
+    lead: Lead,
+    fetch_order: &mut FetchOrder<'_>,
+    reader: &mut FetchReader<'_>,
+    limits: &Limits,
+    budget: &mut Budget<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<RandomRun> {
+    fetch_order.inspect_segments(&mut || budget.poll())?;
+    let block_size = fetch_order.source().block_size();
     let mut watch = Stopwatch::start(limits.precision, budget.part(limits), progress);
-    let record = FetchRecord::start(limits, block_size, watch.last());
-    let mut fetches = Fetches { plan, record };
-    while watch.stop().is_none() && !fetches.plan.is_over(watch.budget()) {
-        fetches.plan.prepare(watch.budget())?;
+    let record = FetchRecord::start(limits, block_size, watch.last()).after(lead);
+    let mut fetches = Fetches { fetch_order, record };
+    while watch.stop().is_none() && !fetches.fetch_order.is_over(watch.budget()) {
+        fetches.fetch_order.prepare(watch.budget())?;
         watch.idle();
         fetches.record.resume(&mut watch);
         reader.read(&mut fetches, &mut watch)?;
     }
-    let Fetches { plan, record } = fetches;
+    let Fetches { fetch_order, record } = fetches;
     record.rest(&mut watch);
     let mut run = record.finish(&watch);
-    run.complete = run.fetches + run.passed_over == plan.len();
+    run.complete = run.fetches + run.passed_over == fetch_order.len();
     run.stop = match run.stop {
         _ if run.complete => None,
-        None if !plan.is_complete() => Some(Stop::Bytes),
+        None if !fetch_order.is_complete() => Some(Stop::Bytes),
         stop => stop,
     };
     Ok(run)

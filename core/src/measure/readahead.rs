@@ -32,6 +32,7 @@ mod twin;
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::ops::Range;
+use std::time::Duration;
 
 pub use tally::{CacheCost, WindowTally};
 pub use twin::{ROOM_OF_SLOT, SLOTS};
@@ -44,8 +45,9 @@ use crate::measure::BlockReader;
 use crate::measure::scan::{self, Buffered, Scan, ScanRun, Steps};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::cpu_of_thread_ns;
+use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
-use crate::stats::{Interval, Looks, MIN_FOR_MEDIAN};
+use crate::stats::{Interval, Looks, MIN_FOR_MEDIAN, MIN_TURNS};
 use crate::{Error, Result};
 
 /// How many of the widest windows a turn reads, within the two bounds that follow, in bytes.
@@ -65,8 +67,21 @@ const MOST_ROUNDS: u64 = 200;
 /// A turn that reads fewer windows than this says little of them.
 const LEAST_WINDOWS: u64 = 4;
 
-/// A turn may take the time of its window over this.
+/// A turn may take the time of its window over this, or as long as this: else what it takes to find the
+/// first block is much of it, where the device is slow.
 const TURNS_OF_WINDOW: u32 = 8;
+const SHORTEST_OF_TURNS: Duration = Duration::from_millis(250);
+
+/// How many windows there should be time for in a turn, a little more than it takes.
+const WINDOWS_IN_TIME: f64 = 1.25 * (LEAST_WINDOWS + 1) as f64;
+
+/// Rounds for which there has to be room, with the first, or windows are left out; and how many of these,
+/// beside the one in force, are measured in any case.
+const ROUNDS_WITH_ROOM: f64 = 1.0 + MIN_TURNS as f64;
+const LEAST_EMULATED: usize = 2;
+
+/// Other turns may take longer than those that were taken, by this much.
+const SAFELY: f64 = 1.5;
 
 /// Largest window that is emulated, in bytes: it has to fit a slot twice.
 pub const LARGEST_WINDOW: u64 = 16 << 20;
@@ -77,8 +92,8 @@ pub struct ReadaheadRun<'a> {
     pub source: &'a RelationFiles,
     /// The window in force, in bytes; 0 is none.
     pub in_force: u64,
-    /// Windows to emulate, in bytes, multiples of the block size; 0 is none. The one in force may be among
-    /// them, and is emulated in any case.
+    /// Windows to emulate, in bytes, the most important first; multiples of the block size, 0 is none. The
+    /// one in force may be among them, and is emulated in any case.
     pub windows: &'a [u64],
     /// What bounds each window.
     pub limits: Limits,
@@ -94,6 +109,10 @@ pub struct ReadaheadCurve {
     twin: WindowTally,
     /// The windows to emulate, in the order in which they were given; none where they are refused.
     pub emulated: Vec<WindowTally>,
+    /// How many of the first of these were measured: turns take so long that the others had no room.
+    pub measured: usize,
+    /// About how long it would take until each of these has an interval, if one has none now.
+    pub needs: Option<Duration>,
     /// Why no window can be emulated here.
     pub refused: Option<String>,
     /// Blocks of a turn past the page cache.
@@ -109,7 +128,7 @@ pub struct ReadaheadCurve {
 pub struct WindowFigures {
     /// Nanoseconds a block.
     pub ns_per_block: f64,
-    /// The same with its interval, if there were enough turns.
+    /// Nanoseconds a block with their interval, if there were enough turns.
     pub interval: Option<Interval>,
 }
 
@@ -179,9 +198,9 @@ pub fn curve(
     let rate = run.limits.bytes_per_s(block_size);
     // The kernel's row has two turns a round: its own, and the twin's.
     let most = (run.limits.max_bytes / LEAST_ROUNDS / 2).min(rate.unwrap_or(u64::MAX));
-    let bounded = |turn: u64| (turn.min(most) / block_size).clamp(1, run.source.blocks().max(1));
     let turn = (WINDOWS_OF_TURN * widest).clamp(SHORTEST_TURN, LONGEST_TURN);
-    let (turn_blocks, kernel_blocks) = (bounded(turn), bounded(turn.max(KERNEL_TURN)));
+    let [turn_blocks, kernel_blocks] = [turn, turn.max(KERNEL_TURN)]
+        .map(|bytes| (bytes.min(most) / block_size).clamp(1, run.source.blocks().max(1)));
     let rows = run.windows.len() as u32 + 1;
     let rounds = (run.limits.max_bytes / ((kernel_blocks + turn_blocks) * block_size))
         .clamp(LEAST_ROUNDS, MOST_ROUNDS);
@@ -199,19 +218,32 @@ pub fn curve(
         report,
         position: 0,
         kernel_blocks,
+        length: budget.length(),
+        is_first_round: true,
+        has_no_room: false,
+        kernel_pace: 0.0,
+        taken: 0,
         looks: Looks::from(MIN_FOR_MEDIAN as u64),
         curve: ReadaheadCurve {
             kernel: WindowTally::through_page_cache(),
             twin: WindowTally::default(),
             emulated: vec![WindowTally::default(); contenders.saturating_sub(OF_KERNEL.len())],
+            measured: run.windows.len(),
+            needs: None,
             refused,
             turn_blocks,
             paused: false,
             stop: None,
         },
     };
-    let ended = Rounds::new(rounds, contenders).take(&mut turns, &mut budget)?;
+    let mut ended = Rounds::new(rounds, contenders).first().take(&mut turns, &mut budget)?;
+    turns.is_first_round = false;
+    if turns.has_no_room || ended.is_continue() {
+        let contenders = contenders.min(OF_KERNEL.len() + turns.curve.measured);
+        ended = Rounds::new(rounds, contenders).after_first().take(&mut turns, &mut budget)?;
+    }
     let stop = ended.break_value().flatten();
+    turns.curve.needs = turns.time_for_intervals(&budget).filter(|_| stop.is_some_and(Stop::is_of_time));
     let rested = budget.pacer().due();
     budget.rest_until(rested);
     let mut curve = turns.curve;
@@ -230,6 +262,15 @@ struct WindowTurns<'a> {
     position: u64,
     /// Blocks of the kernel's turns.
     kernel_blocks: u64,
+    /// How long the run is to take.
+    length: Duration,
+    /// Is it the first round, which tells how many windows have room? And has the next none?
+    is_first_round: bool,
+    has_no_room: bool,
+    /// Nanoseconds a byte in the kernel's first turn.
+    kernel_pace: f64,
+    /// Turns that were taken.
+    taken: u64,
     looks: Looks,
     curve: ReadaheadCurve,
 }
@@ -239,9 +280,19 @@ const OF_KERNEL: [Contender; 2] = [Contender::Kernel, Contender::Twin];
 
 impl Contenders for WindowTurns<'_> {
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
-        let emulated = || Contender::Emulated(turn.contender - OF_KERNEL.len());
-        let whose = OF_KERNEL.get(turn.contender).copied().unwrap_or_else(emulated);
-        (self.report)(turn.number, turn.of, whose);
+        let whose = match OF_KERNEL.get(turn.contender) {
+            Some(whose) => *whose,
+            None => Contender::Emulated(turn.contender - OF_KERNEL.len()),
+        };
+        if let Contender::Emulated(index) = whose
+            && self.is_first_round
+            && !self.has_room(index, budget)
+        {
+            (self.has_no_room, self.curve.measured) = (true, index);
+            return Ok(Break(None));
+        }
+        self.taken += 1;
+        (self.report)(self.taken, turn.of.max(self.taken), whose);
         Ok(self.read(turn.round, whose, budget)?.map_or(Continue(()), |stop| Break(Some(stop))))
     }
 
@@ -250,21 +301,46 @@ impl Contenders for WindowTurns<'_> {
         let Some(wanted) = self.run.limits.precision else { return false };
         let curve = &self.curve;
         let twin = curve.refused.is_none().then_some(&curve.twin);
-        let others = curve.emulated.iter().chain(twin);
+        let emulated = &curve.emulated[..curve.measured.min(curve.emulated.len())];
+        let others = emulated.iter().chain(twin);
         let turns = others.map(WindowTally::turns).fold(curve.kernel.turns(), u64::min);
         if !self.looks.are_due(turns) {
             return false;
         }
-        let emulated = curve.emulated.iter().map(|tally| curve.of_emulated(tally));
-        let narrow = |interval: Interval| interval.relative_half_width() <= wanted;
-        [curve.of_kernel()]
-            .into_iter()
-            .chain(emulated)
-            .all(|f| f.and_then(|f| f.interval).is_some_and(narrow))
+        let emulated = emulated.iter().map(|tally| curve.of_emulated(tally));
+        let mut intervals = emulated.chain([curve.of_kernel()]).map(|found| found?.interval);
+        intervals.all(|interval| interval.is_some_and(|known| known.relative_half_width() <= wanted))
     }
 }
 
 impl WindowTurns<'_> {
+    /// Is there time for this window, too, if each turn takes as long as those before it did?
+    fn has_room(&self, index: usize, budget: &Budget<'_>) -> bool {
+        let gone = (budget.clock().now() - budget.started()) as f64;
+        let round = gone * (self.taken + 1) as f64 / self.taken.max(1) as f64;
+        index < LEAST_EMULATED || round * ROUNDS_WITH_ROOM <= nanoseconds(self.length) as f64
+    }
+
+    /// If a window has no interval, about how long it would take until each has one.
+    fn time_for_intervals(&self, budget: &Budget<'_>) -> Option<Duration> {
+        let curve = &self.curve;
+        let emulated = curve.emulated.iter().take(curve.measured).map(|tally| curve.of_emulated(tally));
+        let mut all = emulated.chain([curve.of_kernel()]);
+        if self.taken == 0 || all.all(|figures| figures.is_some_and(|figures| figures.interval.is_some())) {
+            return None;
+        }
+        let gone = Duration::from_nanos(budget.clock().now() - budget.started());
+        let turns = ROUNDS_WITH_ROOM * (OF_KERNEL.len() + curve.measured) as f64;
+        Some(gone.mul_f64((SAFELY * turns / self.taken as f64).max(1.0)))
+    }
+
+    /// How long a turn of this window may take.
+    fn longest(&self, window: u64) -> Duration {
+        let limit = self.run.limits.duration / TURNS_OF_WINDOW;
+        let for_windows = Duration::from_nanos((WINDOWS_IN_TIME * window as f64 * self.kernel_pace) as u64);
+        limit.max(SHORTEST_OF_TURNS).max(for_windows).min(self.length)
+    }
+
     /// Reads the blocks of a turn; a reason to stop ends all.
     fn read(&mut self, round: u64, whose: Contender, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let blocks = match self.pay_and_place(whose, budget) {
@@ -277,13 +353,25 @@ impl WindowTurns<'_> {
         let began = budget.clock().now();
         let (scanned, cpu, cost) = self.scan(whose, blocks, budget)?;
         if whose == Contender::Kernel {
+            self.kernel_blocks = fitting(self.kernel_blocks, &scanned, self.in_force_blocks());
             // What the kernel still reads ahead must not be in the next turn's way.
-            self.run.observer.settle();
+            let source = self.run.source;
+            let until = source.blocks().min(scanned.blocks.end + self.in_force_blocks());
+            let ahead = scanned.blocks.end..until;
+            self.run.observer.settle_after(&mut || source.are_arriving(ahead.clone()))?;
         }
         let busy = budget.clock().now() - began;
+        if self.taken == 1 && scanned.rated.work > 0 {
+            let block_size = f64::from(self.run.source.block_size());
+            self.kernel_pace = scanned.rated.ns as f64 / scanned.rated.work as f64 / block_size;
+        }
         budget.pacer().rest(began, busy);
         self.curve.tally(whose).add(round, &scanned, cpu, cost);
         Ok(scanned.stop.filter(|stop| stop.is_for_all()))
+    }
+
+    fn in_force_blocks(&self) -> u64 {
+        self.run.in_force / u64::from(self.run.source.block_size())
     }
 
     /// The blocks of a turn, which is paid for before it is taken, with what the kernel reads beyond its own.
@@ -311,11 +399,10 @@ impl WindowTurns<'_> {
     /// of what the kernel is to read. Returns a reason to stop.
     fn empty(&self, whose: Contender, blocks: Range<u64>, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let source = self.run.source;
-        let mut should_stop = || budget.poll();
         if whose == Contender::Kernel {
-            source.evict(blocks, &mut should_stop, &mut |_| ())
+            source.evict(blocks, &mut || budget.poll(), &mut |_| ())
         } else {
-            Ok(source.write_back(blocks, &mut should_stop)?.1)
+            Ok(source.write_back(blocks, &mut || budget.poll())?.1)
         }
     }
 
@@ -333,6 +420,7 @@ impl WindowTurns<'_> {
             Contender::Kernel | Contender::Twin => self.run.in_force,
             Contender::Emulated(index) => self.run.windows[index],
         };
+        let duration = self.longest(window);
         // The kernel's turns open the files anew: none finds what another has left with a descriptor.
         let anew = source.afresh();
         let by_block = Steps::above_readahead(window, block_size);
@@ -345,17 +433,23 @@ impl WindowTurns<'_> {
                 (Steps::of(window_blocks), Box::new(twin))
             }
         };
-        let limits = Limits {
-            duration: self.run.limits.duration / TURNS_OF_WINDOW,
-            precision: None,
-            ..self.run.limits.without_pauses()
-        };
+        let limits = Limits { duration, precision: None, ..self.run.limits.without_pauses() };
         let run = ScanRun { source, blocks, steps, without_data: None, limits };
         let before = self.run.observer.look();
         let cpu = cpu_of_thread_ns();
         let scanned = scan::scan(&run, reader.as_mut(), budget, &mut |_| ());
         let cpu = cpu_of_thread_ns() - cpu;
         Ok((scanned?, cpu, self.run.observer.since(&before)))
+    }
+}
+
+/// Blocks of the kernel's next turn. After one that its time has cut short it has as many whole windows of
+/// `window` blocks as that read: a turn that ends with the wait for a window has nothing of it.
+fn fitting(blocks: u64, scanned: &Scan, window: u64) -> u64 {
+    let read = scanned.blocks.end - scanned.blocks.start;
+    match read / window.max(1) * window.max(1) {
+        whole if scanned.stop == Some(Stop::Duration) && whole > 0 => blocks.min(whole),
+        _ => blocks,
     }
 }
 

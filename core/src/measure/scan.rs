@@ -25,7 +25,7 @@ use crate::files::cached_data::CachedData;
 use crate::files::holes::{Holes, WithoutData};
 use crate::files::{Access, Part, RelationFiles};
 use crate::measure::BlockReader;
-use crate::run::budget::{Budget, Bursts, Limits, Stop};
+use crate::run::budget::{Budget, Bursts, Limits, Outcome, Stop};
 use crate::run::stopwatch::Stopwatch;
 use crate::stats::{self, Interval, Slice};
 
@@ -84,6 +84,8 @@ pub struct Scan {
     pub interval: Option<Interval>,
     /// Drift over the run, see [`stats::trend`].
     pub trend: Option<f64>,
+    /// How many times as long a block took from some time on, see [`stats::step_up`].
+    pub slowed: Option<f64>,
     /// Wall clock of the scan, nanoseconds.
     pub elapsed_ns: u64,
     /// Bytes of `blocks` that were in the OS page cache before, those of holes in the file left out;
@@ -116,17 +118,17 @@ impl ScanRun<'_> {
     }
 
     /// The blocks that it may come to under its limits: of others no cache need be emptied. Holes are free:
-    /// if there is one on the way, it may come to all. Err holds a reason to stop.
-    pub fn reach(&self, budget: &mut Budget<'_>) -> Result<std::result::Result<Range<u64>, Stop>> {
+    /// if there is one on the way, it may come to all.
+    pub fn reach(&self, budget: &mut Budget<'_>) -> Outcome<Range<u64>> {
         // A limit of the time alone bounds no blocks: it is not known how fast the device is.
         let (_, most) = self.bursts(&budget.part(&self.limits));
         let blocks = self.blocks.clone();
         let near = blocks.start..blocks.end.min(blocks.start.saturating_add(most));
         if near == blocks {
-            return Ok(Ok(near));
+            return Ok(near);
         }
         let has_holes = self.source.have_holes(near.clone(), &mut || budget.caller_stop())?;
-        Ok(has_holes.map(|has_holes| if has_holes { blocks } else { near }))
+        Ok(if has_holes { blocks } else { near })
     }
 }
 
@@ -170,10 +172,10 @@ impl Scanning<'_> {
         let ScanRun { source, steps, without_data, .. } = self.run;
         let bytes = source.byte_range(part);
         let open = source.open(part.segment, Access::Buffered)?;
-        let holes = match Holes::find(&open, bytes.clone(), &mut || self.watch.budget().poll())? {
+        let holes = match Holes::find(&open, bytes.clone(), &mut || self.watch.budget().poll()) {
             Ok(holes) => holes,
-            Err(stop) => {
-                self.watch.end(stop);
+            Err(end) => {
+                self.watch.end(end.stop()?);
                 return Ok(ControlFlow::Break(()));
             }
         };
@@ -272,6 +274,7 @@ impl Scanning<'_> {
             rated: Slice { ns: total.ns, work: with_data },
             interval,
             trend: stats::trend(&slices),
+            slowed: stats::step_up(&Slice::times(&slices)),
             elapsed_ns: watch.elapsed_ns(),
             cached_bytes: self.cached,
             throttled: watch.is_throttled(),
@@ -452,7 +455,7 @@ mod tests {
         let reach = |relation: &Relation| {
             let mut should_stop = || None;
             let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
-            run(relation, 0..512, ONE, &limits).reach(&mut budget).expect("holes").expect("nobody stops it")
+            run(relation, 0..512, ONE, &limits).reach(&mut budget).expect("holes")
         };
         let near = reach(&relation);
         assert!(read <= near.end && near == (0..most(limits, 1)) && near.end < 512, "{read}, {near:?}");

@@ -9,13 +9,13 @@
 //!
 //! With more than one committer, operations of `wal_segment` are commits that share one log: each inserts its
 //! blocks and waits until they are durable, and a flush covers all that was inserted before it began
-//! ([`Group`]).
+//! ([`GroupCommit`]).
 //!
 //! # Limitations and caveats
-//! - A device, or a layer above it, that acknowledges a flush and keeps the data in volatile memory is faster
-//!   than physics allows. Nothing here can tell; the device's flush counter only shows that it was asked.
-//! - The scratch file has no name. There are file systems that log nothing of such a file when it is synced
-//!   (btrfs, ZFS) or a whole checkpoint (f2fs): [`logs_nameless_files`].
+//! - A device that acknowledges a flush and keeps the data in volatile memory is faster than physics allows.
+//!   Nothing here can tell. What swallows syncs above the device is seen: [`Durability`].
+//! - A scratch file has no name, but for file systems that log nothing of such a file when it is synced
+//!   (btrfs, ZFS) or write a whole checkpoint (f2fs): [`logs_nameless_files`].
 //! - A closed loop without thinking: committers that also execute statements come to a flush less often.
 //! - The server changes to the next segment now and then, and writes a block again while it is not full.
 //!
@@ -26,7 +26,8 @@
 mod calls;
 mod case;
 mod content;
-mod group;
+mod durability;
+mod group_commit;
 mod layout;
 mod measured;
 mod op;
@@ -41,7 +42,8 @@ use std::time::Duration;
 use calls::{Calls, Kernel};
 pub use case::{Case, FLUSHES, FlushMethod, Section, Selection};
 use content::Content;
-pub use group::Group;
+pub use durability::{Durability, NotDurable, is_in_memory};
+pub use group_commit::GroupCommit;
 pub use layout::{Files, Layout};
 pub use measured::{CaseTimes, DeviceRequests};
 use turn::CaseTurn;
@@ -66,11 +68,13 @@ pub struct SyncRun<'a> {
     /// The cases.
     pub cases: &'a [Case],
     /// The committers.
-    pub group: Group,
+    pub group: GroupCommit,
     /// What bounds each case.
     pub limits: Limits,
     /// Looks at the device before and after each turn.
     pub observer: &'a Observer<'a>,
+    /// What is known of the storage.
+    pub durability: Durability,
 }
 
 /// Does a sync of a file without a name cost on this type of file system what a sync of any other file does?
@@ -94,11 +98,9 @@ pub fn run(
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
-    let kernel = |case: &Case| Kernel(files.of(case).clone());
-    let mut all = run_with(run, &kernel, budget, report)?;
-    // Committers share their writes.
-    if files.counted && run.group.committers == 1 {
-        all.iter_mut().zip(run.cases).for_each(|(measured, case)| measured.look_for_swallowed(case));
+    let mut all = run_with(run, &|case| Kernel(files.of(case).clone()), budget, report)?;
+    for (measured, case) in all.iter_mut().zip(run.cases) {
+        measured.not_durable = run.durability.judge(case, measured);
     }
     Ok(all)
 }
@@ -111,21 +113,30 @@ fn run_with<C: Calls>(
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
     let _memory = memory::hold(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
-    let all: Vec<CaseTimes> = run.cases.iter().map(|_| CaseTimes::new()).collect();
+    let measured: Vec<CaseTimes> = run.cases.iter().map(|_| CaseTimes::new()).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
     let duration = run.limits.duration;
     let rounds = (duration.as_millis() / SHORTEST_TURN.as_millis()).clamp(1, ROUNDS) as u32;
+    let whole = nanoseconds(duration.saturating_mul(run.cases.len() as u32));
     let mut budget = budget.part(&Limits { duration: Duration::MAX, ..run.limits });
     let mut cases = Cases {
         run,
         calls,
         report,
         length: nanoseconds(duration / rounds),
+        ends: budget.started().saturating_add(whole),
+        turns_left: u64::from(rounds) * run.cases.len() as u64,
         clock_cost: clock::cost_ns().round() as u64,
         content: Arc::new(Content::new(longest as usize)?),
-        all,
+        all: measured,
     };
-    let ended = Rounds::new(rounds.into(), run.cases.len()).take(&mut cases, &mut budget)?;
+    let all = Rounds::new(rounds.into(), run.cases.len());
+    let mut ended = all.first().take(&mut cases, &mut budget)?;
+    if ended.is_continue() {
+        let others = cases.others_like_the_first(rounds - 1, &budget);
+        let all = Rounds::new(1 + others, run.cases.len());
+        ended = all.after_first().take(&mut cases, &mut budget)?;
+    }
     if let Break(Some(stop)) = ended {
         cases.all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
     }
@@ -141,11 +152,35 @@ struct Cases<'a, C> {
     run: &'a SyncRun<'a>,
     calls: &'a dyn Fn(&Case) -> C,
     report: &'a mut dyn FnMut(u64, u64, &Case),
-    /// How long a turn lasts, and what one reading of the clock takes, in nanoseconds.
+    /// How long a turn lasts at most, and what one reading of the clock takes, in nanoseconds.
     length: u64,
     clock_cost: u64,
+    /// When all turns should have ended, in the clock's nanoseconds, and how many there may still be.
+    ends: u64,
+    turns_left: u64,
     content: Arc<Content>,
     all: Vec<CaseTimes>,
+}
+
+impl<C> Cases<'_, C> {
+    /// How many rounds, up to `most`, there is time for if each takes as long as the first: an operation that
+    /// has begun goes on to its end, however short the turn.
+    fn others_like_the_first(&mut self, most: u32, budget: &Budget<'_>) -> u64 {
+        let now = budget.clock().now();
+        let round = (now - budget.started()).max(1);
+        // That a turn ends a little late is no reason.
+        let rounds = (self.ends.saturating_sub(now) + round / 4) / round;
+        let rounds = rounds.min(most.into());
+        self.turns_left = rounds * self.all.len() as u64;
+        rounds
+    }
+
+    /// How long the next turn is to last, in nanoseconds.
+    fn next_length(&mut self, now: u64) -> u64 {
+        let share = self.ends.saturating_sub(now) / self.turns_left.max(1);
+        self.turns_left = self.turns_left.saturating_sub(1);
+        share.min(self.length)
+    }
 }
 
 impl<C: Calls> Contenders for Cases<'_, C> {
@@ -155,11 +190,12 @@ impl<C: Calls> Contenders for Cases<'_, C> {
 
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
         let (run, case) = (self.run, &self.run.cases[turn.contender]);
+        let length = self.next_length(budget.clock().now());
         let measured = &mut self.all[turn.contender];
         (self.report)(turn.number, turn.of, case);
         let of_case = CaseTurn {
             case,
-            length: self.length,
+            length,
             limits: &run.limits,
             clock_cost: self.clock_cost,
             content: &self.content,
@@ -168,7 +204,7 @@ impl<C: Calls> Contenders for Cases<'_, C> {
         let before = run.observer.look();
         let performed = measured.performed;
         let taken = match run.group {
-            Group { committers: 1, .. } => of_case.alone(&calls, measured, budget),
+            GroupCommit { committers: 1, .. } => of_case.alone(&calls, measured, budget),
             group => of_case.together(calls, group, measured, budget),
         };
         measured.saw(run.observer.since(&before).activity, measured.performed - performed);

@@ -83,8 +83,8 @@ impl Tiers {
     /// The shares in percent: shared, os, device. None without blocks.
     pub fn percent(&self) -> Option<[f64; 3]> {
         let all = self.shared + self.os + self.device;
-        let share = |blocks: u64| blocks as f64 * 100.0 / all as f64;
-        (all > 0).then(|| [share(self.shared), share(self.os), share(self.device)])
+        let tiers = [self.shared, self.os, self.device];
+        (all > 0).then(|| tiers.map(|blocks| blocks as f64 * 100.0 / all as f64))
     }
 }
 

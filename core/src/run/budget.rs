@@ -29,6 +29,7 @@ pub(crate) use pacer::{Pacer, Rest};
 pub(crate) use requests::RequestPacer;
 
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
+use crate::{Error, Result};
 
 /// How much of a schedule a burst of requests makes up for, in nanoseconds.
 const BURST_NS: u64 = 10_000_000;
@@ -47,6 +48,8 @@ pub enum Stop {
     Duration,
     /// The time that all runs of one statement share is used up.
     Statement,
+    /// The time that the server leaves the statement is nearly used up.
+    Timeout,
     /// The byte budget is used up.
     Bytes,
     /// The interval is as narrow as was asked for.
@@ -58,9 +61,14 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// Would more time have helped?
+    pub fn is_of_time(self) -> bool {
+        matches!(self, Stop::Duration | Stop::Statement | Stop::Timeout)
+    }
+
     /// Does it end all that a call still had to do, and not just the present run?
     pub fn is_for_all(self) -> bool {
-        matches!(self, Stop::Statement | Stop::LockWaiter | Stop::Slow(_))
+        matches!(self, Stop::Statement | Stop::Timeout | Stop::LockWaiter | Stop::Slow(_))
     }
 }
 
@@ -69,6 +77,7 @@ impl fmt::Display for Stop {
         f.write_str(match self {
             Stop::Duration => "stopped at the end of its duration",
             Stop::Statement => "stopped: this statement has used up pg_io_probe.max_duration",
+            Stop::Timeout => "stopped: statement_timeout leaves no more time",
             Stop::Bytes => "stopped at max_bytes",
             Stop::Precise => "stopped: the interval is as narrow as asked for",
             Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
@@ -79,6 +88,43 @@ impl fmt::Display for Stop {
                 "stopped early: more than ten of a thousand requests took longer than pg_io_probe.max_p99"
             }
         })
+    }
+}
+
+/// Why work gave no result.
+#[derive(Debug)]
+pub enum End {
+    /// It was stopped.
+    Stopped(Stop),
+    /// It failed.
+    Failed(Error),
+}
+
+/// What work gives that may be stopped before it has a result.
+pub type Outcome<T> = std::result::Result<T, End>;
+
+impl End {
+    /// What stopped it.
+    ///
+    /// # Errors
+    /// The error by which it failed.
+    pub fn stop(self) -> Result<Stop> {
+        match self {
+            Self::Stopped(stop) => Ok(stop),
+            Self::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl From<Stop> for End {
+    fn from(stop: Stop) -> Self {
+        Self::Stopped(stop)
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -127,6 +173,12 @@ impl<'a> Budget<'a> {
             pacer: Pacer::default(),
             paused: false,
         }
+    }
+
+    /// The same budget, whose deadline has this reason.
+    pub fn ending_by(mut self, at_deadline: Stop) -> Self {
+        self.at_deadline = at_deadline;
+        self
     }
 
     /// A budget without a deadline.

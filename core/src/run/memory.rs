@@ -32,6 +32,20 @@ unsafe impl GlobalAlloc for Allocator {
         if block.is_null() { from_reserve(layout) } else { block }
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller vouches; a block of the reserve has this size.
+        unsafe {
+            let mut block = System.alloc_zeroed(layout);
+            if block.is_null() {
+                block = from_reserve(layout);
+                if !block.is_null() {
+                    block.write_bytes(0, layout.size());
+                }
+            }
+            block
+        }
+    }
+
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller vouches; no block of the system's lies in the reserve.
         unsafe {
@@ -182,6 +196,28 @@ pub fn begin() -> Result<()> {
     Ok(())
 }
 
+/// Makes room for the destructors of more thread-local variables than this process has. To be called once,
+/// when the library is loaded. Rust keeps a list of them that grows past all allocators, and ends the process
+/// where the system refuses that.
+pub fn make_room_for_destructors() {
+    struct Place;
+    impl Drop for Place {
+        fn drop(&mut self) {}
+    }
+    macro_rules! take_places {
+        ($($name:ident)+) => {{
+            thread_local! { $(static $name: Place = const { Place };)+ }
+            $($name.with(|_| ());)+
+        }};
+    }
+    // The list doubles: with over 32 entries there is room for 64.
+    take_places!(A B C D E F G H);
+    take_places!(A B C D E F G H);
+    take_places!(A B C D E F G H);
+    take_places!(A B C D E F G H);
+    take_places!(A);
+}
+
 /// To be called between steps.
 ///
 /// # Errors
@@ -201,8 +237,22 @@ pub fn check() -> Result<()> {
 /// [`Error::NoMemory`] if the system does not give it.
 pub fn make_room<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
     let refused = |_| Error::NoMemory { bytes: more.saturating_mul(size_of::<T>()) };
-    list.try_reserve_exact(more).map_err(refused)?;
+    list.try_reserve(more).map_err(refused)?;
     check()
+}
+
+/// A list of these items, of which a user may decide how many there are.
+///
+/// # Errors
+/// As of [`make_room`].
+pub fn collect<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let items = items.into_iter();
+    let mut list = list_of(items.size_hint().0)?;
+    for item in items {
+        make_room(&mut list, 1)?;
+        list.push(item);
+    }
+    Ok(list)
 }
 
 /// An empty list with room for `count` items.
@@ -224,7 +274,7 @@ pub fn ask(bytes: usize) -> Result<()> {
     list_of::<u8>(bytes).map(|list| drop(std::hint::black_box(list)))
 }
 
-/// Bytes that a JSON text takes as a [`serde_json::Value`], at most, with all that is allocated on the way,
+/// Bytes that a JSON text takes as a `serde_json::Value`, at most, with all that is allocated on the way,
 /// by the characters that begin or part values: `[{"":0},{"":0}` makes a node of a tree for each.
 pub fn of_json(text: &str) -> usize {
     /// A map's first node, of 11 keys and values, and the list that the object may be in.

@@ -16,6 +16,9 @@ use crate::run::budget::{Budget, Stop};
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
     rounds: u64,
+    /// Which of them are taken.
+    from: u64,
+    until: u64,
     contenders: usize,
     /// Contenders before them, and how many of the others come after their turns.
     references: usize,
@@ -59,10 +62,26 @@ pub trait Contenders {
 impl Rounds {
     /// `rounds` rounds of `contenders` contenders, every second one in reverse order.
     pub fn new(rounds: u64, contenders: usize) -> Self {
-        Self { rounds, contenders, references: 0, group: contenders.max(1), there_and_back: true }
+        let group = contenders.max(1);
+        Self { rounds, from: 0, until: rounds, contenders, references: 0, group, there_and_back: true }
     }
 
-    /// The same turns, but each round in the order that is given.
+    /// Takes the first of these rounds only.
+    pub fn first(self) -> Self {
+        Self { until: self.rounds.min(1), ..self }
+    }
+
+    /// Takes all but the first of these rounds.
+    pub fn after_first(self) -> Self {
+        Self { from: 1, ..self }
+    }
+
+    /// Takes one of these rounds only.
+    pub fn only(self, round: u64) -> Self {
+        Self { from: round, until: self.rounds.min(round + 1), ..self }
+    }
+
+    /// Takes every round in the order that is given.
     pub fn as_given(self) -> Self {
         Self { there_and_back: false, ..self }
     }
@@ -80,8 +99,8 @@ impl Rounds {
         let groups = self.contenders.div_ceil(self.group).max(1);
         let turns = self.contenders + groups * self.references;
         let of = self.rounds.saturating_mul(turns as u64);
-        let mut number = 0;
-        for round in (0..self.rounds).take_while(|_| turns > 0) {
+        let mut number = self.from * turns as u64;
+        for round in (self.from..self.until).take_while(|_| turns > 0) {
             for group in 0..groups {
                 for contender in self.group_of(round, group) {
                     number += 1;
@@ -105,8 +124,8 @@ impl Rounds {
     fn group_of(self, round: u64, group: usize) -> impl Iterator<Item = usize> {
         let is_back = self.there_and_back && round % 2 == 1;
         let places = group * self.group..self.contenders.min((group + 1) * self.group);
-        let contender = move |place| if is_back { self.contenders - 1 - place } else { place };
-        (0..self.references).chain(places.map(move |place| self.references + contender(place)))
+        let others = places.map(move |place| if is_back { self.contenders - 1 - place } else { place });
+        (0..self.references).chain(others.map(move |contender| self.references + contender))
     }
 }
 
@@ -155,6 +174,11 @@ mod tests {
         let rounds = Rounds::new(3, 3);
         assert_eq!(taken(rounds, ALL), (vec![0, 1, 2, 2, 1, 0, 0, 1, 2], Ended::Continue(())));
         assert_eq!(taken(rounds.as_given(), ALL).0, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        // In two parts.
+        assert_eq!(taken(rounds.first(), ALL).0, [0, 1, 2]);
+        assert_eq!(taken(rounds.after_first(), ALL).0, [2, 1, 0, 0, 1, 2]);
+        assert_eq!(taken(rounds.only(1), ALL).0, [2, 1, 0]);
+        assert_eq!(taken(Rounds::new(0, 3).after_first(), ALL).0, Vec::<usize>::new());
         assert_eq!(taken(Rounds::new(u64::MAX, 0), ALL), (Vec::new(), Ended::Continue(())));
     }
 

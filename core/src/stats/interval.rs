@@ -32,9 +32,9 @@ impl Interval {
 
     /// The interval of a value that may, besides, be off by this share of it.
     pub fn with_error(&self, share: f64) -> Self {
-        let half = |measured: f64| measured.hypot(share * self.value);
         let Self { value, low, high } = *self;
-        Self { value, low: value - half(value - low), high: value + half(high - value) }
+        let error = share * value;
+        Self { value, low: value - (value - low).hypot(error), high: value + (high - value).hypot(error) }
     }
 }
 

@@ -27,6 +27,11 @@ impl Slice {
         slices.iter().copied().fold(Slice::default(), Slice::plus)
     }
 
+    /// Nanoseconds per unit of work of each that has some.
+    pub fn times(slices: &[Slice]) -> Vec<f64> {
+        slices.iter().filter_map(|slice| slice.ns_each()).collect()
+    }
+
     /// Nanoseconds per unit of work; None without any.
     pub fn ns_each(self) -> Option<f64> {
         (self.work > 0).then(|| self.ns as f64 / self.work as f64)

@@ -1,58 +1,49 @@
 //! Under which circumstances a probe ran: what it measured, the devices below and how they were set, the
 //! machine and the server's settings. Read before the probe begins.
 
+use std::ffi::CStr;
+
 use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::machine::host::Host;
+use io_probe_surface::settings;
 use pgrx::pg_sys;
 use serde_json::{Map, Value, json};
 
 use super::super::device::leaves_of_server;
-use crate::api::row::of_leaves;
+use crate::api::shared::of_leaves;
 use crate::call::probe::{Probe, Recorded};
 use crate::pg::catalog::facts;
-use crate::pg::history::{self, RelationFacts};
+use crate::pg::history::{RelationFacts, setting_value};
 
-/// The settings that bear on I/O, of the server and of this extension. A change of one is a change of the
-/// configuration. Caps are among them: a cap holds where a call gives no value.
-const SETTINGS: [&str; 38] = [
-    "backend_flush_after",
-    "block_size",
-    "commit_delay",
-    "commit_siblings",
-    "data_checksums",
-    "debug_io_direct",
-    "effective_io_concurrency",
-    "fsync",
-    "huge_pages",
-    "io_combine_limit",
-    "io_max_combine_limit",
-    "io_max_concurrency",
-    "io_max_workers",
-    "io_method",
-    "io_min_workers",
-    "io_worker_idle_timeout",
-    "io_worker_launch_interval",
-    "io_workers",
-    "maintenance_io_concurrency",
-    "pg_io_probe.row_duration",
-    "pg_io_probe.default_max_bytes",
-    "pg_io_probe.engine",
-    "pg_io_probe.max_busy_pct",
-    "pg_io_probe.max_bytes",
-    "pg_io_probe.max_depth",
-    "pg_io_probe.max_duration",
-    "pg_io_probe.max_iops",
-    "pg_io_probe.max_mib_s",
-    "pg_io_probe.max_p99",
-    "pg_io_probe.max_util_pct",
-    "pg_io_probe.scratch_limit",
-    "shared_buffers",
-    "temp_buffers",
-    "track_io_timing",
-    "wal_init_zero",
-    "wal_level",
-    "wal_segment_size",
-    "wal_sync_method",
+/// The server's settings that bear on I/O. A change of one, or of one of this extension's, is a change of the
+/// configuration.
+const SETTINGS: [&CStr; 26] = [
+    c"backend_flush_after",
+    c"block_size",
+    c"commit_delay",
+    c"commit_siblings",
+    c"data_checksums",
+    c"debug_io_direct",
+    c"effective_io_concurrency",
+    c"fsync",
+    c"huge_pages",
+    c"io_combine_limit",
+    c"io_max_combine_limit",
+    c"io_max_concurrency",
+    c"io_max_workers",
+    c"io_method",
+    c"io_min_workers",
+    c"io_worker_idle_timeout",
+    c"io_worker_launch_interval",
+    c"io_workers",
+    c"maintenance_io_concurrency",
+    c"shared_buffers",
+    c"temp_buffers",
+    c"track_io_timing",
+    c"wal_init_zero",
+    c"wal_level",
+    c"wal_segment_size",
+    c"wal_sync_method",
 ];
 
 /// How a device was set.
@@ -79,13 +70,13 @@ pub(super) fn gather(
     args: &Map<String, Value>,
 ) -> (Value, Vec<Leaf>) {
     let relation = rel.and_then(RelationFacts::find);
-    let (object, spcname, placement) = match &relation {
-        Some(relation) => of_relation(relation),
-        None if probe.recorded() == Recorded::WalOrTablespace => of_place(args),
-        None => of_server(),
-    };
-    let mut settings: Map<String, Value> =
-        history::setting_values(&SETTINGS).map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let spcname = args.get("spcname").and_then(Value::as_str);
+    let (object, spcname, placement) = locate(probe, relation.as_ref(), spcname);
+    // Caps are among them: a cap holds where a call gives no value.
+    let own = settings::NUMBERS.iter().map(|setting| setting.name).chain([settings::ENGINE.name]);
+    let own = own.filter(|name| *name != settings::SCRATCH_RESERVE.name);
+    let shown = |name: &CStr| (name.to_string_lossy().into_owned(), setting_value(name).into());
+    let mut settings: Map<String, Value> = SETTINGS.into_iter().chain(own).map(shown).collect();
     for option in spcname.iter().flat_map(|name| facts::tablespace_options(name)) {
         let (name, value) = option.split_once('=').unwrap_or((&option, ""));
         settings.insert(format!("tablespace {name}"), value.into());
@@ -105,6 +96,19 @@ pub(super) fn gather(
     (facts, placement.leaves)
 }
 
+/// What a probe measures, its tablespace, and the devices below.
+pub(in crate::api) fn locate(
+    probe: Probe,
+    relation: Option<&RelationFacts>,
+    spcname: Option<&str>,
+) -> (String, Option<String>, Placement) {
+    match relation {
+        Some(relation) => of_relation(relation),
+        None if probe.recorded() == Recorded::WalOrTablespace => of_place(spcname),
+        None => of_server(),
+    }
+}
+
 fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) {
     let object = format!("{}.{}", relation.schemaname, relation.relname);
     let placement = relation.directory().map(|directory| device::locate(&directory, &Roots::default()));
@@ -112,9 +116,7 @@ fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) 
 }
 
 /// The place of a probe's scratch file: beside the WAL, or in a tablespace.
-fn of_place(args: &Map<String, Value>) -> (String, Option<String>, Placement) {
-    let text = |name: &str| args.get(name).and_then(Value::as_str);
-    let spcname = text("spcname");
+fn of_place(spcname: Option<&str>) -> (String, Option<String>, Placement) {
     let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
     let placed = facts::objects().into_iter().find(|object| object.name() == name);
     let placement = placed.map(|object| device::locate(&object.directory, &Roots::default()));

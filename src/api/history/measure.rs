@@ -13,26 +13,23 @@
 
 use std::collections::BTreeMap;
 
-use io_probe_core::machine::device::Roots;
-use io_probe_core::machine::observer::Observer;
+use io_probe_core::machine::device::{Leaf, Roots};
+use io_probe_core::machine::observer::{Observer, Surroundings};
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::memory;
 use pgrx::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::facts;
-use crate::call::arguments::{self, figure};
 use crate::call::named::{NamedEnum, quoted};
 use crate::call::options;
 use crate::call::probe::{Probe, Recorded};
+use crate::call::{arguments, figure};
 use crate::error::{Error, Result};
 use crate::pg::answer;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::lock;
-use crate::pg::backend::server;
+use crate::pg::backend::{JsonbText, Text, lock, server};
 use crate::pg::catalog::facts as catalog_facts;
-use crate::pg::history::{Failed, MOST_OF_TEXT, ProbeFunction, Value as Given, server_facts};
+use crate::pg::history::{Failed, Given, MOST_OF_TEXT, ProbeFunction, ServerFacts};
 
 /// Version of the layout of a result.
 pub(super) const FORMAT: u32 = 1;
@@ -43,11 +40,12 @@ fn io_probe_measure(probe: Option<Text>, rel: Option<pg_sys::Oid>, args: Option<
 }
 
 /// Runs a probe: the result as [`io_probe_measure`] returns it.
-pub(in crate::api) fn measure(
+pub(super) fn measure(
     probe: Option<&str>,
     rel: Option<pg_sys::Oid>,
     args: Option<JsonbText>,
 ) -> Result<JsonbText> {
+    let _memory = memory::hold(COPIES_OF_ARGUMENTS * args.as_ref().map_or(0, |args| args.len()))?;
     let (probe, function) = find(probe.ok_or_else(|| Error::invalid("probe must not be null"))?)?;
     let args = options::object("args", args)?;
     let rel = match probe.recorded() {
@@ -58,27 +56,18 @@ pub(in crate::api) fn measure(
     let values = values(probe.name(), &function, rel, &args)?;
     lock::refuse_in_parallel()?;
     let (facts, below) = facts::gather(probe, rel, &args);
-    let of_server = server_facts();
-    let probe = probe.name();
+    let of_server = ServerFacts::now();
     let (started_at, started) = (server::now(), Monotonic.now());
-    let roots = Roots::default();
-    let observer = Observer::new(server::read_account(), &below, &roots);
-    let (outcome, surroundings) = observer.beside(|| function.run(&values));
+    let (outcome, surroundings) = beside(probe, &below, || function.run(&values));
     let elapsed_ms = figure((Monotonic.now() - started) as f64 / 1e6);
     let (rows, failed) = match outcome {
         Ok(rows) => (rows, None),
         Err(failed) => ("[]".to_owned(), Some(failed)),
     };
-    if let Some(Failed { status, sqlstate, message }) = &failed {
-        let was = if *status == "skipped" { "was " } else { "" };
-        Error::warning(format!("probe \"{probe}\" {was}{status}: {message}"))
-            .detail(format!("SQLSTATE is {sqlstate}."))
-            .warn();
-    }
     let run = json!({
         "format": FORMAT,
         "version": env!("CARGO_PKG_VERSION"),
-        "probe": probe,
+        "probe": probe.name(),
         "args": plain(&function, &values),
         "status": failed.as_ref().map_or("ok", |failed| failed.status),
         "sqlstate": failed.as_ref().map(|failed| &failed.sqlstate),
@@ -87,7 +76,24 @@ pub(in crate::api) fn measure(
         "elapsed_ms": elapsed_ms,
     });
     let _memory = memory::hold(COPIES * rows.len())?;
-    Ok(with_rows(&[run, json!(surroundings), facts, of_server], &rows))
+    Ok(with_rows(&[run, json!(surroundings), facts, json!(of_server)], &rows))
+}
+
+/// Runs a probe, and tells what went on beside it on the devices below. A WARNING says why it failed, if so.
+pub(in crate::api) fn beside<T>(
+    probe: Probe,
+    below: &[Leaf],
+    run: impl FnOnce() -> std::result::Result<T, Failed>,
+) -> (std::result::Result<T, Failed>, Surroundings) {
+    let roots = Roots::default();
+    let (outcome, surroundings) = Observer::new(server::read_account(), below, &roots).beside(run);
+    if let Err(Failed { status, sqlstate, message }) = &outcome {
+        let (probe, was) = (probe.name(), if *status == "skipped" { "was " } else { "" });
+        Error::warning(format!("probe \"{probe}\" {was}{status}: {message}"))
+            .detail(format!("SQLSTATE is {sqlstate}."))
+            .warn();
+    }
+    (outcome, surroundings)
 }
 
 /// The probe of this name, and its function.
@@ -100,6 +106,9 @@ pub(super) fn find(name: &str) -> Result<(Probe, ProbeFunction)> {
         .ok_or_else(|| Probe::unknown(name, &recordable))?;
     Ok((probe, function))
 }
+
+/// Most copies of the arguments: each is quoted, which may double it, and put into a statement.
+const COPIES_OF_ARGUMENTS: usize = 32;
 
 /// Most copies of the rows that are made.
 const COPIES: usize = 4;

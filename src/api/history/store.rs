@@ -7,10 +7,7 @@ use serde::Deserialize;
 use super::measure::{FORMAT, find, measure};
 use crate::error::{Error, Result};
 use crate::pg::answer;
-use crate::pg::backend::argument::UpTo;
-use crate::pg::backend::encoding::Text;
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
+use crate::pg::backend::{JsonbText, SqlInterval, Text, UpTo};
 use crate::pg::history::{check_possible, delete_older, insert};
 
 #[pg_extern(sql = false)]
@@ -41,7 +38,7 @@ fn io_probe_record(
 }
 
 #[pg_extern(sql = false)]
-fn io_probe_prune(keep: Option<Interval>, force: Option<bool>) -> i64 {
+fn io_probe_prune(keep: Option<SqlInterval>, force: Option<bool>) -> i64 {
     const DAY: i128 = 86_400_000_000;
     let prune = || {
         let keep = keep.filter(|keep| keep.as_micros() >= 0);

@@ -3,21 +3,35 @@
 use std::fmt::{self, Display, Formatter};
 
 use io_probe_core::files::page_cache;
-use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::page_times::tuple::TupleTime;
 use io_probe_core::measure::page_times::{MeasuredTime, NotCold, Pattern, Tier, WaySeries};
 use io_probe_core::run::budget::Stop;
-use serde_json::json;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::page_cost::PageCostRow;
+use io_probe_surface::shared::PlaceColumns;
+use io_probe_surface::value::Timestamp;
 
-use crate::api::row::{Caveats, Doubt, Row};
-use crate::call::arguments::figure;
+use crate::api::shared::{self, Caveats};
+use crate::call::figure;
+use crate::call::named::{NamedEnum, named};
 
-/// Why a time is not known.
+named!(Tier, "tier", "tiers", { Shared = "shared", Os = "os", Device = "device", Cpu = "cpu" });
+
+named!(Pattern, "pattern", "patterns", {
+    Sequential = "sequential",
+    Random = "random",
+    Sparse = "sparse",
+    Tuple = "tuple",
+});
+
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) enum NoTime {
     NotBegun(Stop),
     NotCold(NotCold),
-    /// Another reason, in words.
+    /// There is a time, but what served the blocks below the page cache is unknown.
+    NotBorneOut,
+    /// It had no room in the time, see [`WaySeries::is_left_out`].
+    LeftOut,
     Other(&'static str),
 }
 
@@ -36,6 +50,11 @@ impl Display for NoTime {
             NoTime::NotCold(NotCold::Holes) => {
                 "the relation's blocks were never written to its files (holes)"
             }
+            NoTime::NotBorneOut => {
+                "below the OS cache it is unknown what served the blocks: by the kernel's account far fewer \
+                 bytes were fetched from storage than were read, as with FUSE or compression"
+            }
+            NoTime::LeftOut => "left out, since turns take long here: a longer duration has room for it",
             NoTime::Other(why) => why,
         })
     }
@@ -49,7 +68,6 @@ pub(in crate::api) struct TimeResult {
     /// Percent of the blocks that the OS cache held before.
     pub(super) os_pct: Option<f64>,
     pub(super) turns: usize,
-    /// Why there is no time, where that is known.
     pub(in crate::api) no_time: Option<NoTime>,
     pub(super) caveats: Caveats,
 }
@@ -76,20 +94,17 @@ impl TimeResult {
     /// Takes what the turns gave.
     pub(super) fn of(mut self, series: &WaySeries) -> Self {
         let from_device = self.is_from_device();
-        if let Some(time) = if from_device { series.of_device() } else { series.of_memory() } {
-            self.measured.time = Some(time);
-        }
+        self.measured.time = if from_device { series.of_device() } else { series.of_memory() };
         if from_device && series.slow() > 0 {
             self.caveats.note(format!(
                 "turns left out because they took over four times the median: {}",
                 series.slow()
             ));
         }
-        if series.cost().is_some_and(IoDelta::is_disturbed) {
-            self.caveats.doubt(Doubt::Others);
-        }
+        series.cost().into_iter().for_each(|cost| self.caveats.note_device(cost));
         self.samples = series.blocks();
         self.turns = series.turns();
+        self.no_time = series.is_left_out().then_some(NoTime::LeftOut);
         self.os_pct = match self.measured.tier {
             Tier::Device => series.cached_pct(),
             Tier::Os => (series.blocks() > 0).then_some(100.0),
@@ -105,10 +120,15 @@ impl TimeResult {
         self
     }
 
-    /// Says that there is no time, for this reason.
     pub(super) fn lack(&mut self, why: NoTime) {
         self.no_time = Some(why);
         self.caveats.partial(&why.to_string());
+    }
+
+    /// Something below the page cache served the blocks, or not all of them: the time is of no device.
+    pub(super) fn doubt_tier(&mut self) {
+        self.no_time = Some(NoTime::NotBorneOut);
+        self.caveats.doubt_since(Doubt::TiersUnknown, NoTime::NotBorneOut.to_string());
     }
 
     /// Takes what counting tuples gave.
@@ -127,6 +147,10 @@ impl TimeResult {
         self.measured.tier == Tier::Device
     }
 
+    pub(in crate::api) fn is_left_out(&self) -> bool {
+        matches!(self.no_time, Some(NoTime::LeftOut))
+    }
+
     pub(super) fn is_from_os(&self) -> bool {
         self.measured.tier == Tier::Os
     }
@@ -134,25 +158,28 @@ impl TimeResult {
     pub(in crate::api) fn is_sparse(&self) -> bool {
         self.measured.pattern == Pattern::Sparse
     }
-}
 
-/// A row, which begins as a blank one.
-pub(super) fn row(result: TimeResult, blank: &Row) -> Row {
-    let TimeResult { measured, caveats, .. } = result;
-    let mut row = blank.clone().with(json!({
-        "tier": measured.tier,
-        "pattern": measured.pattern,
-        "density": measured.density,
-        "depth": measured.depth,
-        "block_us": measured.time.map(|time| figure(time.us)),
-        "tuple_us": measured.tuple_us.map(figure),
-        "blks": result.samples,
-        "os_pct": result.os_pct.map(figure),
-        "turns": result.turns,
-    }));
-    row.caveats = caveats;
-    if let Some((us, (low, high))) = measured.time.and_then(|time| Some((time.us, time.interval?))) {
-        row.set_interval(us, low, Some(high));
+    pub(super) fn row(self, place: PlaceColumns, seed: i64, started_at: Timestamp) -> PageCostRow {
+        let Self { measured, mut caveats, .. } = self;
+        let interval = measured.time.and_then(|time| {
+            let (low, high) = time.interval?;
+            Some(shared::interval_around(time.us, low, Some(high), &mut caveats))
+        });
+        PageCostRow {
+            tier: measured.tier.name(),
+            pattern: measured.pattern.name(),
+            density: measured.density,
+            depth: measured.depth,
+            block_us: measured.time.map(|time| figure(time.us)),
+            blks: self.samples,
+            os_pct: self.os_pct.map(figure),
+            tuple_us: measured.tuple_us.map(figure),
+            turns: self.turns as u64,
+            seed,
+            started_at,
+            place,
+            interval: interval.unwrap_or_default(),
+            caveats: caveats.columns(),
+        }
     }
-    row
 }

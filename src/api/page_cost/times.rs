@@ -9,10 +9,10 @@ use std::time::Duration;
 use io_probe_core::measure::page_times::tuple;
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
-use io_probe_core::run::budget::{Budget, Limits, Stop};
+use io_probe_core::run::budget::{Limits, Stop};
 
 use super::result::{NoTime, TimeResult};
-use crate::api::row::Doubt;
+use crate::api::shared;
 use crate::call::arguments::seed;
 use crate::call::{Call, ProbedRelation};
 use crate::error::Result;
@@ -22,31 +22,28 @@ use crate::pg::catalog::tuples;
 use crate::pg::storage::buffers::flush_and_evict;
 use crate::pg::storage::server_reader::ServerReader;
 use crate::pg::storage::tablespace::Tablespace;
+use io_probe_surface::doubt::Doubt;
 
 /// Densities by default, as the SQL signature says.
 pub(super) const DENSITIES: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
 
-/// Concurrencies by default, beside those in force for queries and for maintenance.
-const CONCURRENCIES: [u32; 4] = [0, 16, 64, 128];
+/// Concurrencies by default, the most important first: after the one in force for queries the first of these,
+/// which index scans need, then the one in force for maintenance, then the others.
+const CONCURRENCIES: [u32; 4] = [0, 64, 16, 128];
 
 /// How long measuring takes by default; up to twice that, until each time is known roughly.
 const DURATION: Duration = Duration::from_secs(14);
 
-/// Precision where the call asks for none.
 const PRECISION: f64 = 0.035;
 
-/// What to measure.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Wanted {
-    /// Densities of the curve.
     pub(in crate::api) densities: Vec<f64>,
     /// Its concurrencies; None for the usual ones and those in force.
     pub(in crate::api) concurrencies: Option<Vec<u32>>,
-    /// May it evict?
     pub(in crate::api) evicts: bool,
     /// Is it over at once if nothing comes from the device?
     pub(in crate::api) only_cold: bool,
-    /// Seed of the choice of blocks.
     pub(in crate::api) seed: u64,
     /// Bounds of the turns.
     pub(in crate::api) limits: PageLimits,
@@ -87,16 +84,15 @@ pub(in crate::api) fn limits(
 /// Of a relation below this size, in bytes, the caches below the kernel serve much.
 const SMALL: u64 = 64 << 20;
 
-/// All times of a relation.
 pub(in crate::api) struct MeasuredRelation {
     /// Each time, in the order of the rows.
     pub(in crate::api) results: Vec<TimeResult>,
-    /// The times that could be measured.
     pub(in crate::api) times: PageTimes,
-    /// Why the turns ended.
     pub(in crate::api) stop: Option<Stop>,
-    /// Did others use the device meanwhile?
-    pub(in crate::api) disturbed: bool,
+    /// About how long it would take until each time has an interval, if one has none for want of time.
+    pub(in crate::api) needs: Option<Duration>,
+    /// What speaks against all of it.
+    pub(in crate::api) doubt: Option<Doubt>,
 }
 
 /// Measures within what the statement has left.
@@ -114,6 +110,7 @@ pub(in crate::api) fn measure(
     call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
     for result in &mut results {
+        result.caveats.slowed(measured.slowed.filter(|_| result.is_from_device()));
         add_notes(result, &measured, relation, wanted);
         if let Some(fixed) = fixed
             && (result.is_sparse() || concurrencies.is_empty() && result.is_from_device())
@@ -132,12 +129,15 @@ pub(in crate::api) fn measure(
         None => count_tuples(&mut tuple, call, relation, measured.hit_ns()),
     }
     results.push(tuple);
-    let times = PageTimes::of(results.iter().map(|result| result.measured));
+    let known = results.iter().filter(|result| result.no_time.is_none());
+    let times = PageTimes::of(known.map(|result| result.measured));
     remember(relation.relation.file_tablespace(), times.clone());
-    Ok(MeasuredRelation { results, times, stop: measured.stop, disturbed: measured.is_disturbed() })
+    let held_back = shared::worst(measured.is_disturbed(), &measured.held_back());
+    let doubt = measured.slowed.map(|_| Doubt::Slowed).or(held_back);
+    let needs = measured.needs.filter(|_| measured.stop.is_some_and(Stop::is_of_time));
+    Ok(MeasuredRelation { results, times, stop: measured.stop, needs, doubt })
 }
 
-/// Takes the turns of all ways.
 fn take_turns(
     call: &Call,
     relation: &ProbedRelation,
@@ -163,12 +163,12 @@ fn take_turns(
         rough_after: wanted.limits.rough_after,
     };
     call.progress.path("server", 0);
-    let mut report = |turns| call.progress.done(turns);
-    let measure = |budget: &mut Budget<'_>| page_times::measure(&run, &mut reader, budget, &mut report);
-    Ok(call.with_budget(&relation.interrupts, measure)?)
+    let measured = call.with_budget(&relation.interrupts, |budget| {
+        page_times::measure(&run, &mut reader, budget, &mut |turns| call.progress.done(turns))
+    });
+    Ok(measured?)
 }
 
-/// The times of pages, in the order of the rows.
 fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -> Vec<TimeResult> {
     let new = TimeResult::new;
     let mut results = vec![
@@ -178,7 +178,9 @@ fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -
         new(Tier::Device, Pattern::Sequential).of(&measured.device_sequential),
         new(Tier::Device, Pattern::Random).at(None, 1).of(&measured.device_random),
     ];
-    for (concurrency, curve) in concurrencies.iter().zip(&measured.sparse) {
+    let mut curves: Vec<_> = concurrencies.iter().zip(&measured.sparse).collect();
+    curves.sort_by_key(|(concurrency, _)| **concurrency);
+    for (concurrency, curve) in curves {
         for (density, series) in wanted.densities.iter().zip(curve) {
             results.push(new(Tier::Device, Pattern::Sparse).at(Some(*density), *concurrency).of(series));
         }
@@ -186,7 +188,8 @@ fn results(measured: &PageTimesResult, wanted: &Wanted, concurrencies: &[u32]) -
     results
 }
 
-/// The concurrencies of the curve, ascending; and the tablespace's own one, if others give way to it.
+/// The concurrencies of the curve, the most important first; and the tablespace's own one, if others give
+/// way to it.
 fn concurrencies(relation: &ProbedRelation, wanted: &Wanted) -> (Vec<u32>, Option<u32>) {
     let place = relation.relation.file_tablespace();
     let in_force = [place.io_concurrency(), place.maintenance_concurrency()];
@@ -204,6 +207,10 @@ fn concurrencies(relation: &ProbedRelation, wanted: &Wanted) -> (Vec<u32>, Optio
     }
     concurrencies.sort_unstable();
     concurrencies.dedup();
+    let [queries, maintenance] = in_force;
+    let by_importance = [&[queries, CONCURRENCIES[0], maintenance], &CONCURRENCIES[1..]].concat();
+    let rank = |concurrency: &u32| by_importance.iter().position(|other| other == concurrency);
+    concurrencies.sort_by_key(|concurrency| rank(concurrency).unwrap_or(usize::MAX));
     (concurrencies, fixed)
 }
 
@@ -216,7 +223,9 @@ fn add_notes(
 ) {
     let from_device = result.is_from_device();
     if result.has_no_time() {
+        let left_out = result.no_time;
         result.lack(match measured.not_cold {
+            _ if left_out.is_some() => NoTime::LeftOut,
             _ if relation.source.blocks() == 0 => NoTime::Other("the relation is empty"),
             Some(NotCold::Cached) if from_device && wanted.evicts => NoTime::Other(
                 "no stretch of the relation is without pages in the OS cache: they could not be evicted, or \
@@ -230,6 +239,9 @@ fn add_notes(
         });
     }
     let block_size = relation.block_size();
+    if from_device && !result.has_no_time() && measured.is_borne_out(block_size) == Some(false) {
+        result.doubt_tier();
+    }
     if from_device && relation.source.blocks() * block_size < SMALL {
         result.caveats.doubt_since(Doubt::Small, "a small relation: caches below the kernel may serve it");
     } else if from_device {

@@ -2,114 +2,118 @@
 //! notes on them.
 
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
+use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT, SLICES, TIERS_UNKNOWN};
-use crate::call::arguments::Path;
+use crate::api::shared::{Caveats, DIRECT_PCT, NOT_DIRECT, SLICES, TIERS_UNKNOWN};
+use crate::call::ReadPath;
+use io_probe_surface::doubt::Doubt;
 
 /// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
 const SMALL_RELATION: u64 = 256 << 20;
 
 /// What follows from what a path did.
+#[derive(Default)]
 pub(super) struct Findings {
     /// Which tiers served the fetches; None where that is not known.
     pub(super) tiers: Option<Tiers>,
-    /// The same in percent: shared buffers, OS cache, device.
+    /// Their shares in percent: shared buffers, OS cache, device.
     pub(super) percent: Option<[f64; 3]>,
     /// Did caches serve none of the fetches, but for what the path's own readahead brought?
     pub(super) cold: Option<bool>,
-    /// Do the figures contradict each other?
-    pub(super) void: bool,
-    pub(super) caveats: Caveats,
+    /// Did not all fetches of the direct path come from the device?
+    not_direct: bool,
+    /// Do the rate and the latency contradict each other?
+    contradictory: bool,
 }
 
 impl Findings {
     pub(super) fn of(target: &RandomTarget<'_>, measured: &PathOutcome) -> Self {
         let block_size = target.relation.block_size();
         let tiers = measured.tiers(block_size);
-        let is_cold =
-            |tiers: Tiers| tiers.shared == 0 && (tiers.os == 0 || measured.read_ahead(tiers, block_size));
-        let mut findings = Self {
+        let percent = tiers.and_then(|tiers| tiers.percent());
+        let is_direct = measured.way.path == ReadPath::Direct;
+        Self {
             tiers,
-            percent: tiers.and_then(|tiers| tiers.percent()),
-            cold: tiers.filter(|_| measured.run.with_data() > 0).map(is_cold),
-            void: false,
-            caveats: Caveats::default(),
-        };
-        findings.note_rate(measured);
-        findings.note_contradictions(measured);
-        findings.caveats.note_device(&measured.cost);
-        findings.note_blocks(target, measured);
-        findings.note_environment(target, measured);
-        findings
+            percent,
+            cold: tiers
+                .filter(|_| measured.run.with_data() > 0)
+                .map(|tiers| tiers.shared == 0 && (tiers.os == 0 || measured.read_ahead(tiers, block_size))),
+            not_direct: is_direct && percent.is_some_and(|[_, _, device]| device < DIRECT_PCT),
+            contradictory: measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)),
+        }
     }
 
-    fn note_rate(&mut self, measured: &PathOutcome) {
+    pub(super) fn is_void(&self) -> bool {
+        self.not_direct || self.contradictory
+    }
+
+    pub(super) fn judge(&self, target: &RandomTarget<'_>, measured: &PathOutcome, caveats: &mut Caveats) {
         let run = &measured.run;
-        self.caveats.note_rate(run, SLICES);
+        caveats.note_rate(run, MIN_SLICES, SLICES);
         if run.latencies.moments().count() == 0 && run.rated.work > 0 {
-            self.caveats.note("the server decides when it reads ahead: single latencies are not known");
+            caveats.note("the server decides when it reads ahead: single latencies are not known");
         }
-    }
-
-    fn note_contradictions(&mut self, measured: &PathOutcome) {
-        if self.tiers.is_none() && measured.run.with_data() > 0 {
-            self.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
+        if self.tiers.is_none() && run.with_data() > 0 {
+            caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
-        let is_short = self.percent.is_some_and(|[_, _, device]| device < DIRECT_PCT);
-        if measured.way.path == Path::Direct && is_short {
-            self.void(NOT_DIRECT);
+        if self.not_direct {
+            caveats.void(NOT_DIRECT);
         }
-        if measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)) {
-            self.void("rate times latency is not the depth: the figures contradict each other");
+        if self.contradictory {
+            caveats.void("rate times latency is not the depth: the figures contradict each other");
         }
-    }
-
-    fn void(&mut self, why: &str) {
-        self.void = true;
-        self.caveats.void(why);
-    }
-
-    fn note_blocks(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
-        let (run, caveats) = (&measured.run, &mut self.caveats);
-        run.stop.into_iter().for_each(|stop| caveats.stopped(stop));
+        caveats.note_device(&measured.cost);
+        if let Some(stop) = run.stop {
+            caveats.stopped(stop);
+        }
         caveats.note_holes(run.holes);
         caveats.note_passed_over(run.passed_over);
         if run.passed_over > 0 && run.with_data() == 0 {
             caveats.doubt(Doubt::Partial);
         }
-        let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
-        if measured.way.path == Path::Direct {
-            return;
+        if measured.way.path == ReadPath::Direct {
+            note_size(target, measured, caveats);
+        } else {
+            self.judge_caches(target, measured, caveats);
         }
-        if target.arguments.cold {
-            if self.cold == Some(false) {
-                caveats.doubt_since(Doubt::NotCold, format!(
-                    "not cold: {shared} fetches found a buffer, {os} the OS cache, where others had brought \
-                     them"
-                ));
-            } else if os > 0 {
-                caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));
-            }
-        } else if measured.warmed && os > 0 {
-            caveats.warmed();
-        }
-    }
-
-    fn note_environment(&mut self, target: &RandomTarget<'_>, measured: &PathOutcome) {
-        let (run, caveats) = (&measured.run, &mut self.caveats);
-        let bytes = target.relation.source.blocks() * target.relation.block_size();
-        if measured.way.path == Path::Direct && run.with_data() > 0 && bytes < SMALL_RELATION {
-            let mib = bytes.div_ceil(1 << 20);
-            caveats.doubt_since(
-                Doubt::Small,
-                format!("a relation of {mib} MiB may fit the caches below the kernel"),
-            );
-        }
-        caveats.drifted(run.trend, self.percent);
+        caveats.drifted(run.trend, run.slowed, self.percent);
         caveats.note_relation(target.relation);
         caveats.notes.extend(measured.notes.iter().cloned());
         caveats.note_written_back(measured.written_back);
+    }
+
+    fn judge_caches(&self, target: &RandomTarget<'_>, measured: &PathOutcome, caveats: &mut Caveats) {
+        let Tiers { shared, os, .. } = self.tiers.unwrap_or_default();
+        if !target.arguments.cold {
+            if measured.warmed && os > 0 {
+                caveats.warmed();
+            }
+        } else if self.cold == Some(false) {
+            let by_whom = match measured.cost.fetched {
+                Ok(_) => "where others had brought them",
+                Err(_) => {
+                    "and whether others had brought them or its own readahead is unknown without the \
+                     account of bytes fetched"
+                }
+            };
+            caveats.doubt_since(
+                Doubt::NotCold,
+                format!("not cold: {shared} fetches found a buffer, {os} the OS cache, {by_whom}"),
+            );
+        } else if os > 0 {
+            caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));
+        }
+    }
+}
+
+/// The caches of drives and controllers may hold all of a small relation.
+fn note_size(target: &RandomTarget<'_>, measured: &PathOutcome, caveats: &mut Caveats) {
+    let bytes = target.relation.source.blocks() * target.relation.block_size();
+    if measured.run.with_data() > 0 && bytes < SMALL_RELATION {
+        let mib = bytes.div_ceil(1 << 20);
+        let why = format!("a relation of {mib} MiB may fit the caches below the kernel");
+        caveats.doubt_since(Doubt::Small, why);
     }
 }
 
@@ -137,7 +141,7 @@ impl PathOutcome {
     fn tiers(&self, block_size: u64) -> Option<Tiers> {
         let run = &self.run;
         let (blocks, fetched_bytes) = (run.with_data(), self.cost.fetched_bytes());
-        if self.way.path == Path::Direct {
+        if self.way.path == ReadPath::Direct {
             return fetched_bytes.map(|bytes| Tiers::of_direct(blocks, bytes.div_ceil(block_size)));
         }
         let (tiers, missing_bytes) = match self.missing {

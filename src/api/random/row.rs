@@ -1,88 +1,79 @@
 //! The row of one path.
 
-use serde_json::json;
+use io_probe_core::measure::random::RandomRun;
+use io_probe_core::stats::Latencies;
+use io_probe_surface::random::RandomRow;
+use io_probe_surface::value::Timestamp;
 
 use super::findings::Findings;
 use super::{PathOutcome, RandomTarget};
-use crate::api::row::{Row, device_source, ms, us};
-use crate::call::Attempt;
-use crate::call::arguments::{Path, figure};
-use crate::call::named::NamedEnum;
+use crate::api::shared::{self, Caveats, device_source, ms, us};
+use crate::call::{NamedEnum, Outcome, ReadPath, figure};
+use crate::error::Result;
 
-/// What is known before anything is fetched.
-pub(super) fn blank(target: &RandomTarget<'_>, path: Path) -> Row {
-    Row::of(target.relation).with(json!({
-        "path": path.name(),
-        "blks": 0,
-        "complete": false,
-        "blks_total": target.relation.source.blocks(),
-        "depth": target.arguments.depth,
-        "seed": target.arguments.seed as i64,
-    }))
-}
-
-/// The same with what was measured, or why nothing was.
-pub(super) fn filled(mut row: Row, target: &RandomTarget<'_>, found: Attempt<PathOutcome>) -> Row {
-    if let Some(measured) = row.caveats.accept(found) {
-        let findings = Findings::of(target, &measured);
-        row.caveats = findings.caveats.clone();
-        fill(&mut row, &measured, &findings, target.relation.block_size());
+/// The row of a path that was tried at this moment.
+pub(super) fn row(
+    target: &RandomTarget<'_>,
+    path: ReadPath,
+    tried_at: Timestamp,
+    measured: Outcome<PathOutcome>,
+) -> Result<RandomRow> {
+    let mut caveats = Caveats::default();
+    let found = caveats.accept(measured)?;
+    let found = found.as_ref();
+    let findings = found.map(|found| Findings::of(target, found)).unwrap_or_default();
+    if let Some(found) = found {
+        findings.judge(target, found, &mut caveats);
     }
-    row
-}
-
-fn fill(row: &mut Row, measured: &PathOutcome, findings: &Findings, block_size: u64) {
-    let (run, tiers) = (&measured.run, findings.tiers);
-    let device_bytes = measured.cost.fetched_bytes();
-    row.set(json!({
-        "started_at": measured.began,
-        "blks": run.fetches,
-        "complete": run.complete && run.passed_over == 0,
-        "cold": findings.cold,
-        "elapsed_ms": ms(run.elapsed_ns),
-        "hole_blks": run.holes,
-        "depth": measured.way.depth,
-        "engine": measured.way.engine,
-        "shared_blks_hit": tiers.map(|tiers| tiers.shared),
-        "os_blks_hit": tiers.map(|tiers| tiers.os),
-        "device_blks_read": tiers.map(|tiers| tiers.device),
-        "shared_blks_written": (measured.way.path == Path::Server).then(|| measured.usage.written()),
-        "device_source": device_bytes.map(|_| device_source(measured.way.account)),
-    }));
-    row.set_shares(findings.percent);
-    row.set_device(&measured.cost, tiers.map(|tiers| tiers.device));
+    let run = found.map(|found| &found.run);
+    let tiers = findings.tiers;
+    let device_blocks = tiers.map(|tiers| tiers.device);
+    let device_bytes = found.and_then(|found| found.cost.fetched_bytes());
     // Figures that can't be true must not be taken as true.
-    if !findings.void {
-        let asked = tiers.map_or(0, |tiers| tiers.device * block_size);
-        row.set(json!({
-            "iops": run.iops().map(figure),
-            "mib_s": run.iops().map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20))),
-            "warmup_us": run.warmup_ns.map(|ns| us(ns as f64)),
-            "over_read": device_bytes.filter(|_| asked > 0).map(|bytes| figure(bytes as f64 / asked as f64)),
-        }));
-        row.set_interval_of_rate(run.interval);
-        tell_latencies(row, measured, findings);
-    }
-}
-
-fn tell_latencies(row: &mut Row, measured: &PathOutcome, findings: &Findings) {
-    let (run, latencies) = (&measured.run, &measured.run.latencies);
-    row.set_latencies(latencies);
-    let known = findings.tiers.is_some() || run.with_data() == 0;
-    let [shared, os, device] = run.by_tier.map(|moments| moments.mean().map(us).filter(|_| known));
+    let timed = run.filter(|_| !findings.is_void());
+    let iops = timed.and_then(RandomRun::iops);
+    let latencies = timed.map(|run| &run.latencies);
+    let tiers_known = tiers.is_some() || run.is_some_and(|run| run.with_data() == 0);
+    let [shared, os, device] = timed.filter(|_| tiers_known).map(|run| run.by_tier).unwrap_or_default();
     // In a queue a hit waits until it is seen, and it is not known when a place was free and a request due.
-    let is_single = measured.way.depth == 1;
-    let responses = run.responses.as_ref().filter(|_| is_single);
-    row.set(json!({
-        "p999_us": latencies.quantile(0.999).map(|ns| us(ns as f64)),
-        "max_us": latencies.most().map(|ns| us(ns as f64)),
-        "min_us": latencies.least().map(|ns| us(ns as f64)),
-        "mdev_us": latencies.moments().deviation().map(us),
-        "service_iops": latencies.moments().mean().map(|ns| figure(1e9 / ns)),
-        "shared_us": shared.filter(|_| is_single),
-        "os_us": os.filter(|_| is_single),
-        "device_us": device,
-        "response_avg_us": responses.and_then(|responses| responses.moments().mean()).map(us),
-        "response_p99_us": responses.and_then(|responses| responses.quantile(0.99)).map(|ns| us(ns as f64)),
-    }));
+    let depth = found.map_or(target.arguments.depth, |found| found.way.depth);
+    let is_single = depth == 1;
+    let responses = timed.filter(|_| is_single).and_then(|run| run.responses.as_ref());
+    let block_size = target.relation.block_size();
+    let asked = device_blocks.map(|blocks| blocks * block_size).filter(|bytes| *bytes > 0 && timed.is_some());
+    Ok(RandomRow {
+        path: path.name(),
+        iops: iops.map(figure),
+        p999_us: latencies.and_then(|latencies| latencies.quantile(0.999)).map(|ns| us(ns as f64)),
+        max_us: latencies.and_then(Latencies::most).map(|ns| us(ns as f64)),
+        blks: run.map_or(0, |run| run.fetches),
+        complete: run.is_some_and(|run| run.complete && run.passed_over == 0),
+        cold: findings.cold,
+        elapsed_ms: run.map(|run| ms(run.elapsed_ns)),
+        mib_s: iops.map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20))),
+        shared_us: shared.mean().filter(|_| is_single).map(us),
+        os_us: os.mean().filter(|_| is_single).map(us),
+        device_us: device.mean().map(us),
+        shared_blks_hit: tiers.map(|tiers| tiers.shared),
+        os_blks_hit: tiers.map(|tiers| tiers.os),
+        device_blks_read: device_blocks,
+        shared_blks_written: found.filter(|_| path == ReadPath::Server).map(|found| found.usage.written()),
+        device_source: found.filter(|_| device_bytes.is_some()).map(|found| device_source(found.way.account)),
+        over_read: device_bytes.zip(asked).map(|(bytes, asked)| figure(bytes as f64 / asked as f64)),
+        warmup_us: timed.and_then(|run| run.warmup_ns).map(|ns| us(ns as f64)),
+        response_avg_us: responses.and_then(|responses| responses.moments().mean()).map(us),
+        response_p99_us: responses.and_then(|responses| responses.quantile(0.99)).map(|ns| us(ns as f64)),
+        hole_blks: run.map(|run| run.holes),
+        blks_total: target.relation.source.blocks(),
+        depth,
+        engine: found.map(|found| found.way.engine.clone()),
+        seed: target.arguments.seed as i64,
+        started_at: found.map_or(tried_at, |found| found.began),
+        place: shared::place(target.relation),
+        interval: shared::interval_of_rate(timed.and_then(|run| run.interval), &mut caveats),
+        tiers: shared::tiers(findings.percent),
+        activity: found.map(|found| shared::activity(&found.cost, device_blocks)).unwrap_or_default(),
+        latencies: latencies.map(shared::latencies).unwrap_or_default(),
+        caveats: caveats.columns(),
+    })
 }

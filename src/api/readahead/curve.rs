@@ -1,6 +1,8 @@
 //! Measuring the curve of a relation that is open, and what there is to say of each window.
 
-use io_probe_core::advise::first_as_good;
+use std::time::Duration;
+
+use io_probe_advise::first_as_good;
 use io_probe_core::engine::Kind;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::IoDelta;
@@ -10,12 +12,13 @@ use io_probe_core::measure::readahead::{
 };
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
-use io_probe_core::stats::MIN_FOR_MEDIAN;
+use io_probe_core::stats::MIN_TURNS;
 
-use crate::api::row::{Caveats, DIRECT_PCT, Doubt, NOT_DIRECT};
-use crate::call::{Attempt, Call, Failure, Outcome, ProbedRelation};
+use crate::api::shared::{self, Caveats, DIRECT_PCT, NOT_DIRECT};
+use crate::call::{Call, Failure, Outcome, ProbedRelation};
 use crate::gucs;
 use crate::pg::backend::server;
+use io_probe_surface::doubt::Doubt;
 
 /// At a setting below this, in bytes, the page cache's work can't be told well from the cost of a request.
 const LEAST_SETTING: u64 = 64 << 10;
@@ -23,12 +26,16 @@ const LEAST_SETTING: u64 = 64 << 10;
 /// A window of the kernel is void if less of it than this, in percent, came from the device.
 const COLD_PCT: f64 = 99.0;
 
+/// Windows, the most important first: those that a scan gains most from, and others that are far from these.
+const BY_IMPORTANCE_KB: [u64; 9] = [1024, 256, 4096, 512, 2048, 128, 64, 32, 16];
+
 /// Note of the best window: sessions that were there before a change don't notice it.
 const OLD_DESCRIPTORS: &str =
     "sessions keep the window with which they opened a file: after a change, reconnect";
 
 /// Why a window of which nothing else is known has no figures.
 const NO_TURNS: &str = "no turn of it counted";
+const LEFT_OUT: &str = "left out, since turns take long here: a longer duration has room for it";
 
 /// Whose readahead a window is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +56,16 @@ impl WindowMode {
     }
 }
 
-/// What was found of a window.
 #[derive(Debug, Default)]
 pub(in crate::api) struct WindowResult {
     /// Its bytes; None where the setting in force is not known.
     window: Option<u64>,
     pub(in crate::api) mode: WindowMode,
     pub(in crate::api) figures: Option<WindowFigures>,
-    /// Why it has no figures.
     pub(in crate::api) why_none: String,
     pub(in crate::api) turns: u64,
+    /// Had it no room in the time?
+    pub(in crate::api) is_left_out: bool,
     pub(super) best: Option<bool>,
     pub(super) blocks: u64,
     pub(super) elapsed_ns: Option<u64>,
@@ -82,38 +89,42 @@ struct MeasuredCurve {
 }
 
 /// Measures the setting in force and these windows, in bytes, each once, ascending. `limits` are those of
-/// each. The results are ascending, too. Evicts what it reads.
+/// each. The results are ascending, too. Also returns about how long it would take until each has an
+/// interval, if one has none for want of time. Evicts what it reads.
 pub(in crate::api) fn measure(
     call: &Call,
     relation: &ProbedRelation,
     windows: &[u64],
     limits: Limits,
-) -> crate::error::Result<Vec<WindowResult>> {
+) -> crate::error::Result<(Vec<WindowResult>, Option<Duration>)> {
     let in_force = relation.placement.read_ahead_kb.map(|kb| kb << 10);
-    let emulated: Vec<u64> = windows.iter().copied().filter(|window| Some(*window) != in_force).collect();
+    let emulated = windows.iter().copied().filter(|window| Some(*window) != in_force);
+    let mut emulated: Vec<u64> = emulated.collect();
+    let rank = |window: &u64| BY_IMPORTANCE_KB.iter().position(|kb| kb << 10 == *window);
+    emulated.sort_by_key(|window| rank(window).unwrap_or(usize::MAX));
     let mut results = vec![WindowResult::new(in_force, WindowMode::Kernel)];
     results.extend(emulated.iter().map(|window| WindowResult::new(Some(*window), WindowMode::Emulated)));
-    match call.attempt(|| run(call, relation, in_force, &emulated, limits), |measured| measured.curve.stop)? {
-        Attempt::Measured(measured) => measured.fill(&mut results, relation),
-        Attempt::NotBegun(stop) => {
-            results.iter_mut().for_each(|result| result.lack(Doubt::Partial, stop.to_string()));
+    let found = call.attempt(|| run(call, relation, in_force, &emulated, limits), |found| found.curve.stop);
+    let (doubt, why) = match found {
+        Ok(measured) => {
+            measured.fill(&mut results, relation);
+            results.sort_by_key(|result| result.window);
+            compare(&measured.curve, &mut results, relation);
+            return Ok((results, measured.curve.needs));
         }
-        Attempt::Unsupported(why) => {
-            results.iter_mut().for_each(|result| result.lack(Doubt::Unsupported, why.clone()));
-        }
-    }
-    sort(&mut results);
-    Ok(results)
-}
-
-/// Did others use the device meanwhile?
-pub(in crate::api) fn is_disturbed(results: &[WindowResult]) -> bool {
-    let costs = results.iter().filter_map(|result| result.cost.clone());
-    costs.reduce(IoDelta::then).is_some_and(|cost| cost.is_disturbed())
-}
-
-fn sort(results: &mut [WindowResult]) {
+        Err(Failure::NotBegun(stop)) => (Doubt::Partial, stop.to_string()),
+        Err(Failure::Unsupported(why)) => (Doubt::Unsupported, why),
+        Err(Failure::Error(error)) => return Err(error),
+    };
+    results.iter_mut().for_each(|result| result.lack(doubt, why.clone()));
     results.sort_by_key(|result| result.window);
+    Ok((results, None))
+}
+
+/// What speaks against all of them.
+pub(in crate::api) fn doubt(results: &[WindowResult]) -> Option<Doubt> {
+    let costs = results.iter().filter_map(|result| result.cost.clone());
+    costs.reduce(IoDelta::then).and_then(|cost| shared::worst(cost.is_disturbed(), &cost.held_back))
 }
 
 fn run(
@@ -155,8 +166,7 @@ fn run(
 }
 
 impl MeasuredCurve {
-    /// Fills the results: the kernel's, which comes first, and those of the emulated windows. Then sorts
-    /// them.
+    /// Fills the results: the kernel's, which comes first, and those of the emulated windows.
     fn fill(&self, results: &mut [WindowResult], relation: &ProbedRelation) {
         let Self { curve, twin, engine, notes } = self;
         let block_size = relation.block_size();
@@ -170,8 +180,13 @@ impl MeasuredCurve {
         if let Some(why) = &curve.refused {
             emulated.iter_mut().for_each(|result| result.lack(Doubt::Unsupported, why.clone()));
         }
-        for (result, tally) in emulated.iter_mut().zip(&curve.emulated) {
+        for (index, (result, tally)) in emulated.iter_mut().zip(&curve.emulated).enumerate() {
             result.engine = Some(engine);
+            if index >= curve.measured {
+                result.is_left_out = true;
+                result.lack(Doubt::Short, LEFT_OUT);
+                continue;
+            }
             result.caveats.notes.extend(notes.iter().cloned());
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
             if is_kernel_lost {
@@ -185,40 +200,39 @@ impl MeasuredCurve {
             result.judge(tally, curve.of_emulated(tally), window_blocks, curve.stop);
             result.cache_ns = cache_ns.filter(|_| result.figures.is_some());
         }
-        sort(results);
-        if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
-            mark_best(results);
+    }
+}
+
+/// Marks the best window, and says of each what holds for the whole curve. The results are ascending.
+fn compare(curve: &ReadaheadCurve, results: &mut [WindowResult], relation: &ProbedRelation) {
+    if curve.stop.is_none_or(|stop| !stop.is_for_all()) {
+        mark_best(results);
+    }
+    let at_a_time = server::scan_read_kb();
+    let times = curve.blocks_read().div_ceil(relation.source.blocks().max(1));
+    for result in results.iter_mut().filter(|result| !result.caveats.has(Doubt::Unsupported)) {
+        if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
+            result.caveats.note(format!(
+                "a scan by this server reads {kb} kB at a time (io_combine_limit), so a smaller window does \
+                 nothing for it"
+            ));
         }
-        let at_a_time = server::scan_read_kb();
-        let times = curve.blocks_read().div_ceil(relation.source.blocks().max(1));
-        for result in results.iter_mut().filter(|result| !result.caveats.has(Doubt::Unsupported)) {
-            if let Some(kb) = at_a_time.filter(|kb| result.kb().is_some_and(|window| window < *kb)) {
-                result.caveats.note(format!(
-                    "a scan by this server reads {kb} kB at a time (io_combine_limit), so a smaller \
-                     window does nothing for it"
-                ));
-            }
-            result.caveats.read_up_to(times);
-            curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
-            if curve.paused {
-                result.caveats.paused_between_turns();
-            }
+        result.caveats.read_up_to(times);
+        curve.stop.into_iter().for_each(|stop| result.caveats.stopped(stop));
+        if curve.paused {
+            result.caveats.paused_between_turns();
         }
     }
 }
 
-/// Marks the smallest window that is as good as the fastest, unless one is void or has no interval. The
-/// results are ascending.
+/// Marks the smallest window that is as good as the fastest, of those that have an interval. The results are
+/// ascending.
 fn mark_best(results: &mut [WindowResult]) {
-    let counts = |result: &&mut WindowResult| {
-        result.window.is_some() && (result.figures.is_some() || result.caveats.has(Doubt::Void))
-    };
-    let mut known: Vec<&mut WindowResult> = results.iter_mut().filter(counts).collect();
-    if known.len() < 2 {
-        return;
-    }
+    let mut known: Vec<&mut WindowResult> =
+        results.iter_mut().filter(|result| result.window.is_some()).collect();
     let Some(best) = first_as_good(known.iter().map(|result| result.figures?.interval)) else { return };
-    known.iter_mut().enumerate().for_each(|(index, result)| result.best = Some(index == best));
+    let rated = known.iter_mut().enumerate().filter(|(_, result)| result.has_interval());
+    rated.for_each(|(index, result)| result.best = Some(index == best));
     known[best].caveats.note(OLD_DESCRIPTORS);
 }
 
@@ -227,12 +241,14 @@ impl WindowResult {
         Self { window, mode, why_none: NO_TURNS.to_owned(), ..Self::default() }
     }
 
-    /// The window in kB.
+    fn has_interval(&self) -> bool {
+        self.figures.is_some_and(|figures| figures.interval.is_some())
+    }
+
     pub(in crate::api) fn kb(&self) -> Option<u64> {
         self.window.map(|bytes| bytes >> 10)
     }
 
-    /// Says that it has no figures, for this reason.
     fn lack(&mut self, doubt: Doubt, why: impl Into<String>) {
         self.why_none = why.into();
         self.caveats.doubt_since(doubt, self.why_none.clone());
@@ -290,7 +306,7 @@ impl WindowResult {
             }
             Some(figures) => {
                 if figures.interval.is_none() {
-                    self.caveats.too_short(MIN_FOR_MEDIAN, "turns");
+                    self.caveats.too_short(MIN_TURNS, "turns");
                 }
                 self.figures = Some(figures);
             }

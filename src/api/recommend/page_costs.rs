@@ -5,22 +5,23 @@ mod correlations;
 mod planned;
 mod verdict;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
 
-use io_probe_core::advise::page_costs::choose::{Cell, Settings, grid};
-use io_probe_core::advise::page_costs::curve::GapCurve;
-use io_probe_core::advise::page_costs::model::Times;
+use io_probe_advise::page_costs::choose::{CostPair, Settings, grid};
+use io_probe_advise::page_costs::curve::GapCurve;
+use io_probe_advise::page_costs::model::Times;
 use io_probe_core::measure::page_times::{Estimate, NotCold, PageTimes};
+use io_probe_surface::doubt::Doubt;
 use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use self::planned::Answers;
-use super::place::{Candidate, TablespaceTarget};
-use super::row::{RecommendRow, Setting};
-use super::{RecommendCall, Unit};
-use crate::api::page_cost::{self, MeasuredRelation, NoTime, Wanted};
-use crate::call::ProbedRelation;
-use crate::call::arguments::figure;
+use super::advice::{Recommendation, Setting};
+use super::place::{Candidate, Opened, TablespaceTarget};
+use super::{PARTS_OF_PAGES, RecommendCall, Unit};
+use crate::api::page_cost::{self, MeasuredRelation, NoTime, TimeResult, Wanted};
+use crate::call::{ProbedRelation, figure};
 use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::relation_name;
@@ -28,57 +29,91 @@ use crate::pg::catalog::planner;
 use crate::pg::storage::buffers;
 
 /// A row for each of these settings that is wanted, from what was measured on the tablespace's relations.
-pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<RecommendRow>> {
-    let wanted: Vec<Setting> =
-        Setting::OF_TABLESPACE.into_iter().filter(|setting| recommend.wants(*setting)).collect();
-    let wants_indexes = recommend.wants(Setting::Correlation);
-    if wanted.is_empty() && !wants_indexes {
+pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Vec<Recommendation>> {
+    let wanted = Setting::OF_TABLESPACE.into_iter().filter(|setting| recommend.wants(*setting));
+    let mut search = Search {
+        recommend,
+        place,
+        wanted: wanted.collect(),
+        skipped: Skipped::default(),
+        first: None,
+        why: place.why_none().to_owned(),
+    };
+    if search.wanted.is_empty() && !recommend.wants(Setting::Correlation) {
         return Ok(Vec::new());
     }
-    // A call that lists correlations is told why there are none.
-    let wanted_anyway = recommend.request.lists_settings && wants_indexes;
-    let all = |relation: Option<Candidate>, why: &str| {
-        let of_indexes = wanted_anyway.then(|| RecommendRow::of_index(None));
-        let of_place = wanted.iter().map(|setting| place.row(*setting));
-        let row = |row: RecommendRow| row.used(place.used(relation)).unknown(why);
-        Ok(of_place.chain(of_indexes).map(row).collect())
-    };
-    let (mut last, mut why) = (None, place.why_none().to_owned());
-    let mut skipped = Skipped::default();
     for relation in place.free_relations() {
-        // Another table may give all times.
+        if let Some(rows) = search.rows_by(relation)? {
+            return Ok(rows);
+        }
+    }
+    Ok(search.unknown(search.first, &search.why))
+}
+
+/// The search for a relation of a tablespace that gives all times.
+struct Search<'a> {
+    recommend: &'a RecommendCall<'a>,
+    place: &'a TablespaceTarget,
+    /// The tablespace's settings that are wanted.
+    wanted: Vec<Setting>,
+    skipped: Skipped,
+    /// The first relation that did not give all times, and why the last one did not.
+    first: Option<Candidate>,
+    why: String,
+}
+
+impl Search<'_> {
+    /// The rows by the times of this relation; None where another one may give more.
+    fn rows_by(&mut self, relation: Candidate) -> Result<Option<Vec<Recommendation>>> {
+        let Self { recommend, place, .. } = *self;
         if place.named.is_none()
             && let Err(lacking) = planner::check_plannable(relation.oid)
         {
-            (last, why) = (last.or(Some(relation)), not_all_times(lacking));
-            skipped.add(relation.oid, lacking);
-            continue;
+            self.skipped.add(relation.oid, lacking);
+            return Ok(self.pass_over(relation, lacking));
         }
         let probed = match place.open(recommend.call, relation)? {
-            Ok(Some(probed)) => probed,
-            Ok(None) => continue,
-            Err(why) => return all(Some(relation), &why),
+            Opened::Relation(probed) => probed,
+            Opened::Gone => return Ok(None),
+            Opened::NotMeasured(why) => return Ok(Some(self.unknown(Some(relation), &why))),
         };
         let measured = RelationTimes::of(recommend, &probed)?;
         drop(probed);
         if measured.times.device_sequential.is_none()
+            && !measured.is_of_no_device
             && let Some(lacking) = &measured.lacking
         {
-            // Another relation may have a part that is not cached.
-            (last, why) = (last.or(Some(relation)), not_all_times(lacking));
-            continue;
+            return Ok(self.pass_over(relation, lacking));
         }
-        let advice = Advice::of(recommend, place, &measured, &skipped);
+        let advice = Advice::of(recommend, place, &measured, &self.skipped);
         let used = place.used(Some(relation));
-        let row = |setting| place.row(setting).used(used);
-        let mut rows: Vec<_> =
-            wanted.iter().map(|setting| skipped.tell(advice.fill_row(*setting, row(*setting)))).collect();
-        if wants_indexes {
-            rows.extend(advice.of_indexes(wanted_anyway));
+        let rows = self
+            .wanted
+            .iter()
+            .map(|setting| self.skipped.tell(advice.fill_row(*setting, place.row(*setting).used(used))));
+        let mut rows: Vec<_> = rows.collect();
+        if recommend.wants(Setting::Correlation) {
+            rows.extend(advice.of_indexes(self.tells_of_indexes()));
         }
-        return Ok(rows);
+        Ok(Some(rows))
     }
-    all(last, &why)
+
+    fn pass_over<T>(&mut self, relation: Candidate, why: &str) -> Option<T> {
+        (self.first, self.why) = (self.first.or(Some(relation)), not_all_times(why));
+        None
+    }
+
+    /// A call that lists correlations is told why there are none.
+    fn tells_of_indexes(&self) -> bool {
+        self.recommend.request.lists_settings && self.recommend.wants(Setting::Correlation)
+    }
+
+    /// All rows without advice.
+    fn unknown(&self, relation: Option<Candidate>, why: &str) -> Vec<Recommendation> {
+        let of_place = self.wanted.iter().map(|setting| self.place.row(*setting));
+        let of_indexes = self.tells_of_indexes().then(|| Recommendation::of_index(None));
+        of_place.chain(of_indexes).map(|row| row.used(self.place.used(relation)).unknown(why)).collect()
+    }
 }
 
 fn not_all_times(why: &str) -> String {
@@ -98,33 +133,42 @@ impl Skipped {
         self.told.extend(relation_name(table).map(|name| format!("{name} ({why})")));
     }
 
-    fn tell(&self, row: RecommendRow) -> RecommendRow {
+    fn tell(&self, row: Recommendation) -> Recommendation {
         row.also(&planned::told(&self.told))
     }
 }
 
-/// The times of a relation.
 struct RelationTimes {
     times: PageTimes,
+    /// Blocks that the kernel reads ahead at most.
+    window: f64,
     /// Why a time is lacking, if one is, and why the measurement ended.
     lacking: Option<String>,
+    /// Is it unknown what served the blocks below the page cache? So it is of other relations there.
+    is_of_no_device: bool,
+    /// Which points were left out for want of time, to be added to what is said.
+    left_out: String,
+    /// The duration of a call that has time for all intervals, if one is lacking for want of time.
+    needs: Option<Duration>,
+    longer: String,
     /// Would eviction help?
     lacks_cold_blocks: bool,
     /// Must reads with gaps be at the tablespace's own concurrency?
     has_fixed_concurrency: bool,
     /// Number of concurrencies at which they were to be measured.
     concurrencies: usize,
-    /// Did others use the device meanwhile?
-    disturbed: bool,
+    /// What speaks against all of them.
+    doubt: Option<Doubt>,
 }
 
 impl RelationTimes {
     fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
         let wanted = Wanted::for_advice(recommend.page_limits, recommend.request.cold);
-        let MeasuredRelation { results, times, stop, disturbed } =
+        let MeasuredRelation { results, times, stop, needs, doubt } =
             page_cost::measure(recommend.call, probed, &wanted)?;
+        let needs = needs.map(|needs| recommend.whole(needs, PARTS_OF_PAGES));
         // Of the times that are lacking, the device's say why.
-        let lacking = results.iter().filter(|one| one.no_time.is_some());
+        let lacking = results.iter().filter(|one| one.no_time.is_some() && !one.is_left_out());
         let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
         let lacks_cold_blocks = match lacking {
             Some(NoTime::NotCold(NotCold::Cached)) => true,
@@ -133,11 +177,17 @@ impl RelationTimes {
             }
             _ => false,
         };
-        let has_fixed_concurrency = probed.relation.file_tablespace().fixed_concurrency().is_some();
+        let place = probed.relation.file_tablespace();
+        let has_fixed_concurrency = place.fixed_concurrency().is_some();
         let depths: HashSet<Option<u32>> =
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {
-            times: times.with_whole_lines(),
+            is_of_no_device: matches!(lacking, Some(NoTime::NotBorneOut)),
+            window: probed.placement.read_ahead_blocks(pg_sys::BLCKSZ),
+            times: times.with_whole_lines(&[place.io_concurrency(), place.maintenance_concurrency()]),
+            left_out: left_out(&results),
+            longer: recommend.longer(needs),
+            needs,
             lacking: lacking.map(|why| match (why, stop) {
                 (NoTime::NotBegun(_), _) | (_, None) => why.to_string(),
                 (_, Some(stop)) => format!("{why}; {stop}"),
@@ -145,18 +195,26 @@ impl RelationTimes {
             lacks_cold_blocks,
             has_fixed_concurrency,
             concurrencies: depths.len(),
-            disturbed,
+            doubt,
         })
     }
 
     /// Why a time is not known: what the rows say of it, or else `or`.
     fn why_lacking(&self, or: &str) -> String {
+        if self.needs.is_some() {
+            return self.no_intervals();
+        }
         not_all_times(self.lacking.as_deref().unwrap_or(or))
+    }
+
+    /// That times have no intervals, and which call has the time for them.
+    fn no_intervals(&self) -> String {
+        format!("the times have no intervals: {}", self.longer)
     }
 
     /// The times that the model needs, or why one is lacking.
     fn model(&self) -> std::result::Result<Times, String> {
-        let times = Times::of(&self.times, server::shared_buffers());
+        let times = Times::of(&self.times, server::shared_buffers(), self.window);
         let times = times.map_err(|lacking| self.why_lacking(lacking))?;
         Ok(times.by_workers(server::reads_by_workers()))
     }
@@ -164,6 +222,7 @@ impl RelationTimes {
     /// Why reads with gaps are not known at other concurrencies.
     fn why_one_concurrency(&self) -> String {
         match &self.lacking {
+            _ if self.needs.is_some() => self.no_intervals(),
             _ if self.has_fixed_concurrency => {
                 "the tablespace has an effective_io_concurrency of its own, so no other could be measured: \
                  RESET it to compare"
@@ -180,7 +239,31 @@ impl RelationTimes {
     }
 }
 
-/// The advice that the times give.
+/// What is added to `why` where points were left out: the concurrencies of which none was measured, and the
+/// densities that lack at others.
+fn left_out(results: &[TimeResult]) -> String {
+    let sparse = || results.iter().filter(|one| one.is_sparse());
+    let is_measured =
+        |depth: Option<u32>| sparse().any(|one| one.measured.depth == depth && !one.is_left_out());
+    let lacking = sparse().filter(|one| one.is_left_out());
+    let (of_others, concurrencies): (Vec<&TimeResult>, Vec<&TimeResult>) =
+        lacking.partition(|one| is_measured(one.measured.depth));
+    let depths: BTreeSet<u32> = concurrencies.iter().filter_map(|one| one.measured.depth).collect();
+    let densities =
+        of_others.iter().filter_map(|one| one.measured.density).map(|density| density.to_string());
+    let densities: BTreeSet<String> = densities.collect();
+    let listed = |what: &str, values: Vec<String>| {
+        (!values.is_empty()).then(|| format!("{what} {}", values.join(", ")))
+    };
+    let depths = listed("concurrencies", depths.iter().map(u32::to_string).collect());
+    let densities = listed("densities", densities.into_iter().collect());
+    let both: Vec<String> = depths.into_iter().chain(densities).collect();
+    if both.is_empty() {
+        return String::new();
+    }
+    format!("left out of the reads with gaps, since they take long here: {}", both.join("; "))
+}
+
 struct Advice<'a> {
     recommend: &'a RecommendCall<'a>,
     measured: &'a RelationTimes,
@@ -196,19 +279,18 @@ impl<'a> Advice<'a> {
         measured: &'a RelationTimes,
         skipped: &Skipped,
     ) -> Self {
-        let number = |setting: Setting| place.setting(setting).and_then(|value| value.number());
         let in_force = Settings {
-            cell: Cell {
-                sequential: number(Setting::SeqPageCost).unwrap_or(1.0),
-                random: number(Setting::RandomPageCost).unwrap_or(4.0),
+            cell: CostPair {
+                sequential: place.number(Setting::SeqPageCost).unwrap_or(1.0),
+                random: place.number(Setting::RandomPageCost).unwrap_or(4.0),
             },
-            concurrency: number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
+            concurrency: place.number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
         };
         Self {
             recommend,
             measured,
             in_force,
-            maintenance: number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
+            maintenance: place.number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
             planned: ask_planner(recommend, place, measured, skipped, &in_force),
         }
     }
@@ -218,13 +300,8 @@ impl<'a> Advice<'a> {
     }
 
     /// Adds the figures that all advice rests on to a row.
-    fn evidence(&self, row: RecommendRow) -> RecommendRow {
+    fn evidence(&self, row: Recommendation) -> Recommendation {
         let times = &self.measured.times;
-        let shown = |time: Option<Estimate>| time.map_or(Value::Null, |time| json!(figure(time.us)));
-        let interval = |time: Option<Estimate>| {
-            let interval = time.and_then(|time| time.interval);
-            interval.map_or(Value::Null, |(low, high)| json!([figure(low), figure(high)]))
-        };
         row.rests_on("random_us", shown(times.device_random))
             .rests_on("random_ci_us", interval(times.device_random))
             .rests_on("sequential_us", shown(times.device_sequential))
@@ -234,6 +311,14 @@ impl<'a> Advice<'a> {
             .rests_on("shared_us", shown(times.shared))
             .rests_on("tuple_us", shown(times.tuple))
     }
+}
+
+fn shown(time: Option<Estimate>) -> Option<f64> {
+    time.map(|time| figure(time.us))
+}
+
+fn interval(time: Option<Estimate>) -> Value {
+    json!(time.and_then(|time| time.interval).map(|(low, high)| [figure(low), figure(high)]))
 }
 
 /// Which settings are best by what the planner picks. Err says why nothing can be said of that.
@@ -249,22 +334,19 @@ fn ask_planner(
     let curve = GapCurve::of(&measured.times)
         .filter(|_| times.covers(in_force.concurrency))
         .ok_or_else(|| measured.why_one_concurrency())?;
-    let pages = |relation: &Candidate| relation.bytes / u64::from(pg_sys::BLCKSZ);
-    let is_asked = |relation: &&Candidate| !skipped.tables.contains(&relation.oid);
-    let asked = place.relations.iter().filter(is_asked);
-    let tables: Vec<_> = asked.map(|relation| (relation.oid, pages(relation))).collect();
+    let asked = place.relations.iter().filter(|relation| !skipped.tables.contains(&relation.oid));
+    let tables = asked.map(|relation| (relation.oid, relation.bytes / u64::from(pg_sys::BLCKSZ)));
+    let tables: Vec<_> = tables.collect();
     let anchor = match recommend.request.unit {
         Unit::SeqPage => None,
         Unit::Cpu => planner::cpu_tuple_cost().and_then(|cost| times.seq_page_cost(cost)),
     };
     let cells = grid(in_force.cell, anchor);
     let concurrencies: Vec<u32> = curve.concurrencies().collect();
-    let PageTimes { device_random, device_sequential, .. } = measured.times;
-    let known = |time: Option<Estimate>| time.is_some_and(|time| time.interval.is_some());
-    if !known(device_random) || !known(device_sequential) || !curve.has_intervals() {
-        return Err(
-            "the times have no intervals: give it a longer duration and a larger max_bytes".to_owned()
-        );
+    let times_of_device = [measured.times.device_random, measured.times.device_sequential];
+    let has_intervals = times_of_device.iter().all(|time| time.is_some_and(|time| time.interval.is_some()));
+    if !has_intervals || !curve.has_intervals() {
+        return Err(measured.no_intervals());
     }
     let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)?;
     answers.look_at_thresholds(recommend.call, in_force.cell);

@@ -6,12 +6,10 @@ use std::collections::BTreeMap;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use super::row::{RecommendRow, Setting};
-use crate::call::named::NamedEnum;
-use crate::call::probe::Probe;
-use crate::call::{Call, Failure, ProbedRelation};
+use super::advice::{Recommendation, Setting};
+use crate::call::{Call, Failure, NamedEnum, Probe, ProbedRelation};
 use crate::error::Result;
-use crate::pg::catalog::facts::{self, SettingValue};
+use crate::pg::catalog::facts::{self, SettingValue, UserTable, relation_name};
 use crate::pg::storage::relation::{Fork, Held, Relation};
 use crate::pg::storage::tablespace::Tablespace;
 
@@ -29,25 +27,81 @@ pub(super) struct Candidate {
     pub(super) bytes: u64,
 }
 
-/// What a row says of a relation that is gone.
 pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
 
-/// Why no table was measured.
 const LOCKED: &str = "not measured: others hold strong locks on the tablespace's tables";
 
-/// A tablespace.
 pub(super) struct TablespaceTarget {
     pub(super) spcname: String,
     /// Settings of its own, as `setting=value`.
     pub(super) options: Vec<String>,
-    /// The devices below it.
     pub(super) placement: Placement,
     /// Relations to measure, the largest first: 8 MiB and more, and the caller may read them.
     pub(super) relations: Vec<Candidate>,
-    /// Why there are no relations, if so.
     why_none: String,
     /// The relation that the call names.
     pub(super) named: Option<pg_sys::Oid>,
+}
+
+/// The tables of a tablespace that the caller may read.
+#[derive(Default)]
+struct FoundTables {
+    /// Those of 8 MiB and more, the largest first.
+    largest: Vec<Candidate>,
+    /// How many are smaller, and their bytes.
+    small: (u64, u64),
+    /// The largest TOAST table.
+    toast: Option<Candidate>,
+}
+
+impl FoundTables {
+    fn add(&mut self, table: &UserTable) {
+        if !table.may_probe {
+            return;
+        }
+        let (oid, bytes) = (table.oid, table.bytes());
+        if bytes >= LEAST_BYTES {
+            self.largest.push(Candidate { oid, bytes });
+            self.largest.sort_by_key(|candidate| (Reverse(candidate.bytes), candidate.oid.to_u32()));
+            self.largest.truncate(MOST_RELATIONS);
+        } else {
+            self.small = (self.small.0 + 1, self.small.1 + bytes);
+        }
+        let toast = table.toast.as_ref().map(|toast| Candidate { oid: toast.oid, bytes: toast.bytes() });
+        self.toast = self.toast.into_iter().chain(toast).max_by_key(|toast| toast.bytes);
+    }
+
+    /// Why none can be measured, and what can be done.
+    fn why_none(&self) -> String {
+        let none = "not measured: the tablespace has no table of 8 MiB or more that you may read";
+        if let Some(toast) = self.toast.filter(|toast| toast.bytes >= LEAST_BYTES)
+            && let Some(name) = relation_name(toast.oid)
+        {
+            let mib = toast.bytes >> 20;
+            return format!(
+                "{none}. The values lie in a TOAST table of {mib} MiB, of which no queries can be planned: \
+                 io_probe_page_cost('{name}') has its times"
+            );
+        }
+        let (count, bytes) = self.small;
+        if bytes < LEAST_BYTES {
+            return none.to_owned();
+        }
+        let mib = bytes >> 20;
+        format!(
+            "{none}. Its {count} smaller ones have {mib} MiB, but each is too small to time its pages: fill \
+             one with 256 MiB there, and name it"
+        )
+    }
+}
+
+/// What opening a relation came to.
+pub(super) enum Opened {
+    Relation(Box<ProbedRelation>),
+    /// It is gone by now, or the right to read it.
+    Gone,
+    /// For this reason.
+    NotMeasured(String),
 }
 
 impl TablespaceTarget {
@@ -70,38 +124,29 @@ impl TablespaceTarget {
 
     /// Each tablespace that holds user tables, by name; if there are none, that of the database.
     pub(super) fn of_user_tables() -> Vec<Self> {
-        let mut found: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
-        facts::user_tables(|table| {
-            let bytes = if table.may_probe { table.bytes() } else { 0 };
-            let largest = found.entry(table.spcname).or_default();
-            if bytes >= LEAST_BYTES {
-                largest.push(Candidate { oid: table.oid, bytes });
-                largest.sort_by_key(|candidate| (Reverse(candidate.bytes), candidate.oid.to_u32()));
-                largest.truncate(MOST_RELATIONS);
-            }
-        });
+        let mut found: BTreeMap<String, FoundTables> = BTreeMap::new();
+        facts::user_tables(|table| found.entry(table.spcname.clone()).or_default().add(&table));
         if found.is_empty() {
-            found.insert(Tablespace::own().name().unwrap_or_default(), Vec::new());
+            found.insert(Tablespace::own().name().unwrap_or_default(), FoundTables::default());
         }
         let (objects, roots) = (facts::objects(), Roots::default());
-        let of_tablespace = |(spcname, relations)| {
+        let places = found.into_iter().map(|(spcname, tables)| {
             let object = objects.iter().find(|object| object.tablespace.as_ref() == Some(&spcname));
             Self {
                 options: facts::tablespace_options(&spcname),
                 placement: object.map(|object| device::locate(&object.directory, &roots)).unwrap_or_default(),
-                relations,
-                why_none: "not measured: the tablespace has no table of 8 MiB or more that you may read"
-                    .to_owned(),
+                why_none: tables.why_none(),
+                relations: tables.largest,
                 named: None,
                 spcname,
             }
-        };
-        found.into_iter().map(of_tablespace).collect()
+        });
+        places.collect()
     }
 
     /// The row of a setting that it may have of its own.
-    pub(super) fn row(&self, setting: Setting) -> RecommendRow {
-        RecommendRow::of_tablespace(setting, &self.spcname, &self.options, self.setting(setting))
+    pub(super) fn row(&self, setting: Setting) -> Recommendation {
+        Recommendation::of_tablespace(setting, &self.spcname, &self.options, self.setting(setting))
     }
 
     /// The value of a setting that it may have of its own; if it has not, the server's counts there.
@@ -111,41 +156,41 @@ impl TablespaceTarget {
         own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
     }
 
-    /// Opens one of its relations if the call has time left. The inner Err says why it is not measured. Where
-    /// the call names none, that is no ERROR: other tablespaces are measured all the same.
-    pub(super) fn open(
-        &self,
-        call: &Call,
-        relation: Candidate,
-    ) -> Result<std::result::Result<Option<ProbedRelation>, String>> {
+    pub(super) fn number(&self, setting: Setting) -> Option<f64> {
+        self.setting(setting)?.number()
+    }
+
+    /// Opens one of its relations if the call has time left. Where the call names none, a refusal is no
+    /// ERROR: other tablespaces are measured all the same.
+    pub(super) fn open(&self, call: &Call, relation: Candidate) -> Result<Opened> {
         if let Some(stop) = call.ended() {
-            return Ok(Err(stop.to_string()));
+            return Ok(Opened::NotMeasured(stop.to_string()));
         }
         // A session that holds the probe lock waits for no other lock.
-        let Some(_held) = Held::take(relation.oid) else { return Ok(Err(LOCKED.to_owned())) };
+        let Some(_held) = Held::take(relation.oid) else {
+            return Ok(Opened::NotMeasured(LOCKED.to_owned()));
+        };
         let probed = match ProbedRelation::open(relation.oid, Fork::Main, Probe::Recommend) {
             Ok(probed) => probed,
             // By now the relation is gone, or the right to read it.
-            Err(_) if self.named.is_none() => return Ok(Ok(None)),
+            Err(_) if self.named.is_none() => return Ok(Opened::Gone),
             Err(error) => return Err(error),
         };
         if let Err(Failure::Unsupported(why)) = probed.reads_of_device() {
-            return Ok(Err(format!("not measured: {why}")));
+            return Ok(Opened::NotMeasured(format!("not measured: {why}")));
         }
         match probed.check_admitted() {
-            Ok(()) => Ok(Ok(Some(probed))),
-            Err(refusal) if self.named.is_none() => Ok(Err(refusal.as_note())),
+            Ok(()) => Ok(Opened::Relation(Box::new(probed))),
+            Err(refusal) if self.named.is_none() => Ok(Opened::NotMeasured(refusal.as_note())),
             Err(refusal) => Err(refusal),
         }
     }
 
     /// All relations that no strong lock keeps from us right now, the largest first.
     pub(super) fn free_relations(&self) -> impl Iterator<Item = Candidate> {
-        let is_free = |relation: &&Candidate| Relation::is_free(relation.oid);
-        self.relations.iter().filter(is_free).copied()
+        self.relations.iter().filter(|relation| Relation::is_free(relation.oid)).copied()
     }
 
-    /// Why there is none that can be measured now.
     pub(super) fn why_none(&self) -> &str {
         if self.relations.is_empty() { &self.why_none } else { LOCKED }
     }

@@ -1,15 +1,16 @@
 //! read_ahead_kb of the disks below the tablespaces, from the curve that io_probe_readahead measures.
 
-use io_probe_core::advise::{Choice, SEEMS_WORSE, plateau};
+use io_probe_advise::{Choice, SEEMS_WORSE, plateau};
 use io_probe_core::measure::readahead::WindowFigures;
 use io_probe_core::run::budget::Limits;
+use io_probe_surface::doubt::Doubt;
 use serde_json::{Value, json};
 
-use super::RecommendCall;
-use super::place::{GONE, TablespaceTarget};
-use super::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting, Statements};
+use super::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting, Statements, WindowPoint};
+use super::place::{GONE, Opened, TablespaceTarget};
+use super::{PARTS_OF_READAHEAD, RecommendCall};
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
-use crate::api::row::{Doubt, us};
+use crate::api::shared::us;
 use crate::error::Result;
 use crate::pg::backend::server;
 
@@ -27,7 +28,10 @@ const KEEP: &str = "no other window is sure to make a cold scan faster by more t
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
-pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Vec<RecommendRow>> {
+pub(super) fn rows(
+    recommend: &RecommendCall<'_>,
+    places: &[TablespaceTarget],
+) -> Result<Vec<Recommendation>> {
     if !recommend.wants(Setting::ReadAheadKb) {
         return Ok(Vec::new());
     }
@@ -36,19 +40,18 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -
     let mut disks: Vec<&TablespaceTarget> = Vec::new();
     for place in by_size {
         let disk = place.placement.read_ahead_device.as_ref();
-        let is_new = |known: &&TablespaceTarget| known.placement.read_ahead_device.as_ref() != disk;
-        if disk.is_none() || disks.iter().all(is_new) {
+        if disk.is_none() || disks.iter().all(|known| known.placement.read_ahead_device.as_ref() != disk) {
             disks.push(place);
         }
     }
     disks.into_iter().map(|place| of_disk(recommend, place)).collect()
 }
 
-fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<RecommendRow> {
+fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Recommendation> {
     let placement = &place.placement;
     let relation = place.free_relations().next();
     let name = placement.read_ahead_device.clone();
-    let row = RecommendRow::of_device(Setting::ReadAheadKb, name.clone(), placement.read_ahead_kb)
+    let row = Recommendation::of_device(Setting::ReadAheadKb, name.clone(), placement.read_ahead_kb)
         .used(place.used(relation))
         .rests_on("tablespace", place.spcname.clone());
     let (Some(disk), Some(in_force)) = (name, placement.read_ahead_kb) else {
@@ -71,44 +74,63 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
         ));
     }
     let relation = match place.open(recommend.call, relation)? {
-        Ok(Some(relation)) => relation,
-        Ok(None) => return Ok(row.unknown(GONE)),
-        Err(why) => return Ok(row.unknown(why)),
+        Opened::Relation(relation) => relation,
+        Opened::Gone => return Ok(row.unknown(GONE)),
+        Opened::NotMeasured(why) => return Ok(row.unknown(why)),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
-    let duration = recommend.limits.duration / (windows.len() as u32 + 1);
-    let precision = recommend.limits.precision.or(Some(PRECISION));
-    let limits = Limits { duration, precision, ..recommend.limits };
-    let curve = readahead::measure(recommend.call, &relation, &windows, limits)?;
-    Ok(judge(row, &curve, &disk, in_force).beside(readahead::is_disturbed(&curve)))
+    let duration = recommend.readahead_limits.duration / (windows.len() as u32 + 1);
+    let precision = recommend.readahead_limits.precision.or(Some(PRECISION));
+    let limits = Limits { duration, precision, ..recommend.readahead_limits };
+    let (curve, needs) = readahead::measure(recommend.call, &relation, &windows, limits)?;
+    let longer = recommend.longer(needs.map(|needs| recommend.whole(needs, PARTS_OF_READAHEAD)));
+    let row = judge(row, &curve, &disk, in_force, &longer).also(&left_out(&curve));
+    Ok(row.beside(readahead::doubt(&curve)))
 }
 
-fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -> RecommendRow {
+/// What is added to `why` where windows were left out.
+fn left_out(curve: &[WindowResult]) -> String {
+    let windows = curve.iter().filter(|window| window.is_left_out).filter_map(WindowResult::kb);
+    let windows: Vec<String> = windows.map(|kb| kb.to_string()).collect();
+    if windows.is_empty() {
+        return String::new();
+    }
+    format!("; left out, since turns take long here: windows of {} kB", windows.join(", "))
+}
+
+/// `longer` says how to get times that are lacking.
+fn judge(
+    row: Recommendation,
+    curve: &[WindowResult],
+    disk: &str,
+    in_force: u64,
+    longer: &str,
+) -> Recommendation {
     let Some(kernel) = curve.iter().find(|window| window.mode == WindowMode::Kernel) else {
         return row.unknown("not measured: the setting in force is unknown");
     };
     let row = row
+        .by_curve(curve.iter().filter_map(point).collect())
         .rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>())
         .rests_on("emulation_error_pct", 100.0 * EMULATION_ERROR);
     let Some(now) = kernel.figures else {
-        return row.unknown(format!("there are no figures of the setting in force: {}", kernel.why_none));
+        let why = &kernel.why_none;
+        let lacks_time = kernel.caveats.has(Doubt::Short);
+        let longer = if lacks_time { format!(": {longer}") } else { String::new() };
+        return row.unknown(format!("there are no figures of the setting in force: {why}{longer}"));
     };
     if let Some(refused) = curve.iter().find(|window| window.caveats.has(Doubt::Unsupported)) {
         return row.unknown(format!("no other window can be measured: {}", refused.why_none));
     }
     // A window smaller than what a scan reads at a time is none to it.
     let least = server::scan_read_kb().unwrap_or(0);
-    let choice = |window: &WindowResult| {
-        let error = if window.mode == WindowMode::Emulated { EMULATION_ERROR } else { 0.0 };
-        Some(Choice { value: window.kb()?, time: window.figures?.interval?, error })
-    };
     let choices: Vec<Choice> = curve
         .iter()
         .filter(|window| window.mode == WindowMode::Kernel || window.kb().is_some_and(|kb| kb >= least))
         .filter_map(choice)
         .collect();
     let Some(found) = plateau(&choices, in_force).filter(|_| choices.len() > 1) else {
-        return without_interval(row, &choices, kernel);
+        return without_interval(row, &choices, kernel, longer);
     };
     if found.seems_worse {
         return row.unknown(SEEMS_BETTER);
@@ -133,19 +155,35 @@ fn judge(row: RecommendRow, curve: &[WindowResult], disk: &str, in_force: u64) -
     row.rests_on("udev_rule", udev_rule).change(found.value.to_string(), how, why)
 }
 
+fn choice(window: &WindowResult) -> Option<Choice> {
+    let error = if window.mode == WindowMode::Emulated { EMULATION_ERROR } else { 0.0 };
+    Some(Choice { value: window.kb()?, time: window.figures?.interval?, error })
+}
+
 /// The row where few turns of the kernel counted: nothing can be better beyond the noise, but all other
 /// windows may be no faster.
-fn without_interval(row: RecommendRow, others: &[Choice], kernel: &WindowResult) -> RecommendRow {
+fn without_interval(
+    row: Recommendation,
+    others: &[Choice],
+    kernel: &WindowResult,
+    longer: &str,
+) -> Recommendation {
     let now = kernel.figures.filter(|_| kernel.turns >= LEAST_TURNS);
     let is_no_faster =
         |now: WindowFigures| others.iter().all(|other| other.time.value * SEEMS_WORSE >= now.ns_per_block);
     if !others.is_empty() && now.is_some_and(is_no_faster) {
         return row.keep(KEEP);
     }
-    row.unknown(
-        "too few turns counted for an interval: give it a longer duration and a larger max_bytes, or a \
-         larger table",
-    )
+    row.unknown(format!("too few turns counted for an interval: {longer}"))
+}
+
+fn point(window: &WindowResult) -> Option<WindowPoint> {
+    Some(WindowPoint {
+        window_kb: window.kb()?,
+        in_use: window.mode == WindowMode::Kernel,
+        block_ns: window.figures.map(|figures| figures.ns_per_block),
+        interval: window.figures.and_then(|figures| figures.interval),
+    })
 }
 
 fn evidence(window: &WindowResult) -> Value {

@@ -1,72 +1,76 @@
 //! wal_sync_method, from what a flush of one WAL block takes by each method.
 //!
-//! commit_delay is not advised: what it gains depends on how many sessions commit at once. Half of a flush,
-//! which PostgreSQL's manual suggests, is another figure in each call where others write.
+//! commit_delay is not advised: what it gains depends on how many sessions commit at once. The manual's
+//! half-flush rule is unstable on a busy device.
 
-use io_probe_core::advise::{self, SyncMethod, WriteCache};
-use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, Group, Section};
+use io_probe_advise::{SyncMethod, WriteCache};
+use io_probe_core::measure::sync::{Case, CaseTimes, FlushMethod, GroupCommit, Section};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Interval;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::RecommendCall;
-use super::row::{NEEDS_WRITES, RecommendRow, Setting};
-use crate::api::row::{of_leaves, us};
+use super::advice::{NEEDS_WRITES, Recommendation, Setting};
+use crate::api::shared::{self, of_leaves, us};
 use crate::api::sync::{self, Bench, Benched};
-use crate::call::arguments::figure;
-use crate::call::{Attempt, ProbedPlace};
+use crate::call::{Failure, ProbedPlace, figure};
 use crate::error::Result;
 use crate::pg::storage::wal;
 
-/// The row, if it is wanted.
-pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>> {
+pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<Recommendation>> {
     if !recommend.wants(Setting::WalSyncMethod) {
         return Ok(None);
     }
-    let row = RecommendRow::of_cluster(Setting::WalSyncMethod);
-    let unknown = |why: &str| Ok(Some(row.clone().unknown(why)));
+    filled(recommend, Recommendation::of_cluster(Setting::WalSyncMethod)).map(Some)
+}
+
+fn filled(recommend: &RecommendCall<'_>, row: Recommendation) -> Result<Recommendation> {
     let Some(current) = wal::sync_method() else {
-        return unknown("not measured: fsync is off, this server syncs nothing");
+        return Ok(row.unknown("not measured: fsync is off, this server syncs nothing"));
     };
     let Some(current) = FlushMethod::of_wal(&current) else {
-        return unknown("not measured: the method in force is unknown here");
+        return Ok(row.unknown("not measured: the method in force is unknown here"));
     };
     if !recommend.request.writes {
-        return Ok(Some(row.without(
+        return Ok(row.without(
             NEEDS_WRITES,
             "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes \
              commits wait meanwhile, and needs EXECUTE on io_probe_sync",
-        )));
+        ));
     }
     let cases = sync::cases(&[Section::WalSegment], wal::BLOCK_BYTES, &[1], None);
     let place = ProbedPlace::of_wal().located();
     let limits =
         Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
-    let group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
+    let group = GroupCommit { committers: 1, delay: Duration::ZERO, commit_bytes: None };
     let bench = Bench { cases, group, limits };
     if let Some(stop) = recommend.call.ended() {
-        return unknown(&stop.to_string());
+        return Ok(row.unknown(stop.to_string()));
     }
     // No ERROR: other rows, of other devices, may be known.
     if let Err(refusal) = place.check_admitted() {
-        return unknown(&refusal.as_note());
+        return Ok(row.unknown(refusal.as_note()));
     }
-    let Benched { cases: measured, disturbed, .. } =
-        match recommend.call.attempt(|| bench.run(recommend.call, &place), Benched::stop)? {
-            Attempt::Unsupported(why) => return unknown(&format!("not measured: {why}")),
-            Attempt::NotBegun(stop) => return unknown(&stop.to_string()),
-            Attempt::Measured(benched) => benched,
+    let Benched { cases: measured, disturbed, held_back, .. } =
+        match recommend.call.attempt(|| bench.run(recommend.call, &place), Benched::stop) {
+            Ok(benched) => benched,
+            Err(Failure::Unsupported(why)) => return Ok(row.unknown(format!("not measured: {why}"))),
+            Err(Failure::NotBegun(stop)) => return Ok(row.unknown(stop.to_string())),
+            Err(Failure::Error(error)) => return Err(error),
         };
     let placement = &place.placement;
-    let both = || bench.cases.iter().zip(&measured);
+    let measured: Vec<(&Case, &CaseTimes)> = bench.cases.iter().zip(&measured).collect();
     let row = row
-        .rests_on("methods", both().map(|(case, found)| evidence(case, found)).collect::<Vec<Value>>())
+        .rests_on(
+            "methods",
+            measured.iter().map(|(case, found)| evidence(case, found)).collect::<Vec<Value>>(),
+        )
         .rests_on("device", of_leaves(placement, |leaf| Some(&leaf.name)))
         .rests_on("write_cache", of_leaves(placement, |leaf| leaf.write_cache.as_deref()))
         .rests_on("fua", placement.leaves.iter().map(|leaf| leaf.fua).collect::<Vec<Option<bool>>>());
-    let times: Vec<_> = both().filter_map(|(case, found)| time(case, found)).collect();
-    let row = match advise::sync_method(current, &times, WriteCache::of(&placement.leaves)) {
+    let times: Vec<_> = measured.iter().filter_map(|(case, found)| time(case, found)).collect();
+    let row = match io_probe_advise::sync_method(current, &times, WriteCache::of(&placement.leaves)) {
         SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
         SyncMethod::Change { to, gain } => {
             let name = to.name();
@@ -83,16 +87,16 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<RecommendRow>>
             method.name()
         )),
         SyncMethod::Unmeasured => {
-            let of_current = both().find(|(case, _)| case.method == current);
+            let of_current = measured.iter().find(|(case, _)| case.method == current);
             row.unknown(of_current.map_or(String::new(), |(_, found)| missing(found)))
         }
     };
-    Ok(Some(row.beside(disturbed)))
+    Ok(row.beside(shared::worst(disturbed, &held_back)))
 }
 
 /// The time of a flush, if there are figures to trust.
 fn time(case: &Case, found: &CaseTimes) -> Option<(FlushMethod, Interval)> {
-    let is_trusted = found.refused.is_none() && !found.syncs_are_swallowed;
+    let is_trusted = found.refused.is_none() && found.not_durable.is_none();
     found.interval().filter(|_| is_trusted).map(|time| (case.method, time))
 }
 
@@ -105,7 +109,7 @@ fn evidence(case: &Case, found: &CaseTimes) -> Value {
         "op_us": found.ns_per_op().map(us), "ci_low": interval.map(|i| us(i.low)),
         "ci_high": interval.map(|i| us(i.high)), "device_flushes_per_op": flushes.map(figure),
         "device_writes_per_op": writes.map(figure),
-        "refused": found.refused, "swallowed": found.syncs_are_swallowed,
+        "refused": found.refused, "not_durable": found.not_durable.map(|why| why.to_string()),
     })
 }
 
@@ -113,10 +117,7 @@ fn evidence(case: &Case, found: &CaseTimes) -> Value {
 fn missing(found: &CaseTimes) -> String {
     match found.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => stop.to_string(),
-        None if found.syncs_are_swallowed => {
-            "fewer writes reached the device than were synced, so something swallows the syncs".to_owned()
-        }
-        None => found.refused.clone().unwrap_or_else(|| {
+        None => found.not_durable.map(|why| why.to_string()).or(found.refused.clone()).unwrap_or_else(|| {
             "there was too little time for three turns of each method: give it a longer duration".to_owned()
         }),
     }

@@ -1,36 +1,57 @@
 //! Measuring what a report is made of, and what it means.
 
 use std::cmp::Ordering;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use io_probe_core::advise::report::{DepthPoint, Shape, Trust, is_kept};
+use io_probe_advise::report::{DepthPoint, Shape, Trust, is_kept};
+use io_probe_core::machine::host::Host;
+use io_probe_core::machine::observer::{HeldBack, Surroundings};
+use io_probe_core::measure::sync::{FLUSHES, GroupCommit, Section};
+use io_probe_core::run::budget::Limits;
 use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::stats;
+use io_probe_surface::depth::DepthRow;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::facts::DeviceRow;
+use io_probe_surface::report::ReportFullRow;
+use io_probe_surface::seqscan::SeqscanRow;
+use io_probe_surface::shared::IntervalColumns;
+use io_probe_surface::sync::SyncRow;
 use pgrx::{pg_sys, spi};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
 
-use super::runs::{Circumstances, ReportedAdvice, ReportedFigure, ReportedPlace, ReportedRun};
-use super::{BEST, IN_USE, Line, Promised, ReportSection, of};
-use crate::api::history::measure;
-use crate::api::recommend::ON_PRIMARY;
-use crate::api::row::Doubt;
-use crate::call::arguments::figure;
-use crate::call::named::NamedEnum;
+use super::{Line, Mark, Promised, ReportSection};
+use crate::api::depth::{self, DepthSweep};
+use crate::api::recommend::{
+    ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint,
+};
+use crate::api::seqscan::Seqscan;
+use crate::api::sync::{self, Bench};
+use crate::api::{device, history};
+use crate::call::{self, InTime, NamedEnum, Probe, ReadPath, arguments, figure};
 use crate::error::Result;
-use crate::pg::backend::json::JsonbText;
-use crate::pg::backend::server;
+use crate::gucs;
+use crate::pg::backend::{lock, server};
 use crate::pg::catalog::facts;
+use crate::pg::history::{Failed, RelationFacts, ServerFacts, attempt};
+use crate::pg::storage::relation::is_toast;
+use crate::pg::storage::wal;
 
 /// A server's scan is called one of the device if at least this percentage of it came from there, as in the
 /// view io_probe_metrics.
 const MOSTLY: f64 = 90.0;
 
-/// What is found of another one.
-pub(super) const FROM_MEMORY: &str = "from memory";
-
 /// A scan by the server with less than this share of what the device gives is worth a look.
 const MUCH_LESS: f64 = 0.8;
+
+/// To measure again for a moment takes the time of the first measurement over this.
+const AGAIN: u32 = 8;
+
+/// A device that gives less than this share of the reads a second that it gave at first has slowed down.
+const SLOWED: f64 = 0.5;
+
+const SLOWED_DOWN: &str = "The device slowed down in the middle, as a volume does whose burst credits run \
+                           out: the figures are of before and after. Repeat it now for those of after.";
 
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
@@ -42,8 +63,14 @@ const NEAR: f64 = 0.1;
 /// Shortest flush, in microseconds, of storage that keeps what it is given.
 const FASTEST_FLUSH_US: f64 = 10.0;
 
+/// Why it is not known how far to trust a report.
+const UNSEEN: &str = "what others did meanwhile can't be seen";
+
 /// The parts of a report's time: of scans, of reads at several depths, of flushes, and of advice.
 const PARTS: [u32; 4] = [4, 4, 3, 9];
+
+/// The order of these parts. Scans by the server leave what they read in the OS cache.
+const IN_TURN: [usize; 4] = [3, 1, 0, 2];
 
 /// What is to be measured, and within what.
 pub(super) struct Measurements {
@@ -53,97 +80,150 @@ pub(super) struct Measurements {
     pub(super) cold: bool,
     pub(super) writes: bool,
     pub(super) promised: Promised,
-    /// Options for each probe.
-    pub(super) options: Map<String, Value>,
+    /// Bounds of each measurement, apart from its time.
+    pub(super) bounds: Limits,
+    /// Does it wait for a probe that runs?
+    pub(super) waits: bool,
 }
 
 /// What has been found so far.
 #[derive(Default)]
 struct ReportDraft {
     lines: Vec<Line>,
-    circumstances: Vec<Circumstances>,
+    relation: Option<RelationFacts>,
+    /// What went on beside each probe.
+    surroundings: Vec<Surroundings>,
+    /// Was the relation measured where no device can be seen?
+    has_unseen: bool,
+    /// Did the device become slower in the middle?
+    slowed: bool,
+    /// The depth that gave the most reads a second, and how many.
+    fastest: Option<(u32, f64)>,
+    /// Is there advice on readahead, and if so, advice to change it?
+    changes_readahead: Option<bool>,
 }
 
 impl Measurements {
     /// Measures all of it.
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
+        lock::refuse_in_parallel()?;
         let started = Monotonic.now();
+        let (_in_time, left) = InTime::for_statement_timeout();
         let rel = self.rel.or_else(facts::largest_table);
-        let mut found = ReportDraft::default();
-        let objects: Vec<ReportedPlace> = found.run("device", None, json!({}))?;
+        let mut found = ReportDraft::begin(rel);
+        let objects = found.run(Probe::Device, || Ok(device::rows()));
         found.devices(&objects);
         // Before the server's scan, which leaves what it read in the OS cache.
-        self.advice(&mut found, rel)?;
-        if rel.is_some() {
-            self.depths(&mut found, rel)?;
-            self.scan(&mut found, rel)?;
-        } else {
-            found.missing(
+        // Plans are of tables: where values lie in TOAST tables, there may be another one for advice.
+        self.advice(&mut found, rel.filter(|rel| !is_toast(*rel)));
+        match rel {
+            Some(rel) => {
+                self.depths(&mut found, rel);
+                self.scan(&mut found, rel);
+            }
+            None => found.missing(
                 "scans and reads",
                 "there is no table of yours to read: name one, io_probe_report('tbl')",
+            ),
+        }
+        self.commits(&mut found);
+        if let Some(left) = left.filter(|left| *left < self.duration) {
+            let (left, whole) = (figure(left.as_secs_f64()), figure(self.duration.as_secs_f64()));
+            found.missing(
+                "time",
+                &format!("statement_timeout left {left} s of the {whole} s that this may take"),
             );
         }
-        self.commits(&mut found)?;
         let elapsed_s = (Monotonic.now() - started) as f64 / 1e9;
         Ok(found.finish(elapsed_s))
     }
 
-    /// The arguments of a probe that gets part number `part` of the time; `without` are options to leave out.
-    fn arguments(&self, part: usize, mut given: Value, without: &[&str]) -> Value {
-        let duration = self.duration * PARTS[part] / PARTS.iter().sum::<u32>();
-        given["duration"] = json!(format!("{} ms", duration.as_millis().max(1)));
-        let mut options = self.options.clone();
-        options.retain(|name, _| !without.contains(&name.as_str()));
-        given["options"] = Value::Object(options);
-        given
+    /// Part number `part` of the time; less if the statement has no more than that for it and the parts that
+    /// come after it.
+    fn share(&self, part: usize) -> Duration {
+        let place = IN_TURN.iter().position(|other| *other == part).unwrap_or(0);
+        let to_come: u32 = IN_TURN[place..].iter().map(|part| PARTS[*part]).sum();
+        let usual = self.duration * PARTS[part] / PARTS.iter().sum::<u32>();
+        usual.min(call::time_left() * PARTS[part] / to_come).max(Duration::from_millis(1))
     }
 
-    fn scan(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
-        let arguments = self.arguments(0, json!({"paths": ["direct", "server"], "cold": self.cold}), &[]);
-        let scans: Vec<ReportedFigure> = found.run("seqscan", rel, arguments)?;
+    /// The bounds of each of `rows` rows that share part number `part` of the time.
+    fn limits(&self, part: usize, rows: usize) -> Result<Limits> {
+        let given = Some(self.share(part));
+        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
+        Ok(Limits { duration, ..self.bounds })
+    }
+
+    fn scan(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
+        let scans = found.run(Probe::Seqscan, || {
+            let paths = vec![ReadPath::Direct, ReadPath::Server];
+            let limits = self.limits(0, paths.len())?;
+            Seqscan::usual(paths, self.cold, limits)?.rows(rel, self.waits)
+        });
         for scan in &scans {
             // Rate times the time of a block is the size of a block.
             let rate = |us: Option<f64>| Some(figure(scan.mib_s? * scan.block_us? / us?));
-            let interval = (rate(scan.ci_high), rate(scan.ci_low));
-            let line = Line::figure(ReportSection::Scan, &*scan.path, scan.mib_s, "MiB/s", interval);
-            let line = Line { finding: said(scan), ..line };
-            found.push(match scan.path.as_str() {
-                "direct" => promise(line, self.promised.mib_s, true),
-                _ => line,
-            });
+            let interval = (rate(scan.interval.ci_high), rate(scan.interval.ci_low));
+            let line = Line::figure(ReportSection::Scan, scan.path, scan.mib_s, "MiB/s", interval);
+            let line = line.marked(is_from_memory(scan).then_some(Mark::FromMemory), &scan.caveats.doubt);
+            let promised = self.promised.mib_s.filter(|_| scan.path == ReadPath::Direct.name());
+            found.push(promise(line, promised, true));
         }
-        let of = |path: &str| scans.iter().find(|scan| scan.path == path);
-        if let (Some(direct), Some(server)) = (of("direct"), of("server")) {
+        found.slowed |= scans.iter().any(|scan| scan.caveats.doubt.has(Doubt::Slowed));
+        self.depth_again(found, rel);
+        let of = |path: ReadPath| scans.iter().find(|scan| scan.path == path.name());
+        if let (Some(direct), Some(server)) = (of(ReadPath::Direct), of(ReadPath::Server)) {
+            if is_much_less(direct, server) {
+                self.scan_again(found, rel, direct);
+            }
             found.compare_scans(direct, server, self.cold);
         }
-        Ok(())
     }
 
-    fn depths(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
-        let arguments = self.arguments(1, json!({}), &["precision"]);
-        let depths: Vec<ReportedFigure> = found.run("depth", rel, arguments)?;
-        let name = |row: &ReportedFigure| row.depth.map_or(String::new(), |depth| depth.to_string());
+    /// Scans again for a moment what gave so much at first: does the device give as much now?
+    fn scan_again(&self, found: &mut ReportDraft, rel: pg_sys::Oid, first: &SeqscanRow) {
+        let scans = found.run(Probe::Seqscan, || {
+            let duration = self.share(0) / AGAIN;
+            let limits = Limits { duration, ..self.bounds };
+            Seqscan::usual(vec![ReadPath::Direct], false, limits)?.rows(rel, self.waits)
+        });
+        let rates = scans.first().filter(|scan| !scan.caveats.doubt.has(Doubt::Others));
+        let share = rates.and_then(|again| Some(again.mib_s? / first.mib_s?));
+        found.slowed |= share.is_some_and(|share| share < MUCH_LESS);
+    }
+
+    fn depths(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
+        let depths = found.run(Probe::Depth, || {
+            let depths = depth::usual_depths()?;
+            let limits = Limits { precision: None, ..self.limits(1, depths.len())? };
+            DepthSweep { depths, seed: arguments::seed(None), limits }.rows(rel, self.waits)
+        });
         // The smallest depth that is as good may give a little less than was promised, and a greater one all.
         let fastest = depths.iter().max_by(|a, b| a.iops.partial_cmp(&b.iops).unwrap_or(Ordering::Equal));
-        let fastest = fastest.and_then(|row| row.depth);
+        found.fastest = fastest.and_then(|row| Some((row.depth, row.iops?)));
+        let fastest = fastest.map(|row| row.depth);
         for row in &depths {
-            let line = Line::figure(ReportSection::Depth, name(row), row.iops, "1/s", row.interval());
-            let line = line.marked((row.best == Some(true)).then_some(BEST), row.doubt.as_deref());
-            let promised = self.promised.iops.filter(|_| row.depth == fastest);
-            found.push(match row.doubt.as_ref().is_some_and(|doubt| doubt.contains(Doubt::Paced.name())) {
-                true => Line { promised, ..line }, // the rate of a limit says nothing of it
+            let name = row.depth.to_string();
+            let line = Line::figure(ReportSection::Depth, name, row.iops, "1/s", ends(&row.interval));
+            let doubt = &row.caveats.doubt;
+            let line = line.marked((row.best == Some(true)).then_some(Mark::Best), doubt);
+            let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
+            found.push(match doubt.has(Doubt::Paced) {
+                true => Line(ReportFullRow { promised, ..line.0 }), // the rate of a limit says nothing of it
                 false => promise(line, promised, true),
             });
         }
         for row in &depths {
-            let line = |section, value| Line::figure(section, name(row), value, "us", (None, None));
-            found.push(line(ReportSection::P50, row.p50_us));
-            let promised = self.promised.p99_us.filter(|_| row.depth == Some(1));
-            found.push(promise(line(ReportSection::P99, row.p99_us), promised, false));
+            let line =
+                |section, value| Line::figure(section, row.depth.to_string(), value, "us", (None, None));
+            found.push(line(ReportSection::P50, row.latencies.p50_us));
+            let promised = self.promised.p99_us.filter(|_| row.depth == 1);
+            found.push(promise(line(ReportSection::P99, row.latencies.p99_us), promised, false));
         }
+        found.slowed |= depths.iter().any(|row| row.caveats.doubt.has(Doubt::Slowed));
         found.shape_of(&depths);
-        let Some(single) = depths.first().filter(|row| row.depth == Some(1)) else { return Ok(()) };
-        if let (Some(median), Some(high)) = (single.p50_us, single.p99_us)
+        let Some(single) = depths.first().filter(|row| row.depth == 1) else { return };
+        if let (Some(median), Some(high)) = (single.latencies.p50_us, single.latencies.p99_us)
             && high >= FAR * median
         {
             found.say(
@@ -151,61 +231,85 @@ impl Measurements {
                 format!("One read in a hundred takes {:.0} times the median.", high / median),
             );
         }
-        Ok(())
     }
 
-    fn commits(&self, found: &mut ReportDraft) -> Result<()> {
+    /// Reads again for a moment at the depth that gave the most: does the device give as much now?
+    fn depth_again(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
+        let Some((depth, iops)) = found.fastest else { return };
+        let depths = found.run(Probe::Depth, || {
+            let limits = Limits { duration: self.share(1) / AGAIN, precision: None, ..self.bounds };
+            DepthSweep { depths: vec![depth], seed: arguments::seed(None), limits }.rows(rel, self.waits)
+        });
+        let doubts = [Doubt::Others, Doubt::Paced];
+        let again = depths.first().filter(|row| !doubts.iter().any(|doubt| row.caveats.doubt.has(*doubt)));
+        let share = again.and_then(|row| Some(row.iops? / iops));
+        found.slowed |= share.is_some_and(|share| share < SLOWED);
+    }
+
+    fn commits(&self, found: &mut ReportDraft) {
         if !self.writes {
-            found.missing("commits", "needs writes");
-            return Ok(());
+            return found.missing("commits", "needs writes");
         }
-        let arguments = self.arguments(2, json!({"sections": ["wal_segment"]}), &[]);
-        let syncs: Vec<ReportedFigure> = found.run("sync", None, arguments)?;
-        let Some(least) = syncs.iter().map(|row| row.write_kb).min() else { return Ok(()) };
-        for row in syncs.iter().filter(|row| row.write_kb == least) {
-            let in_use = row.in_use == Some(true);
-            let line = Line::figure(ReportSection::Commit, &*row.method, row.op_us, "us", row.interval());
-            found.push(line.marked(in_use.then_some(IN_USE), row.doubt.as_deref()));
-            if in_use && row.op_us.is_none() {
-                found.missing("commits", row.doubt.as_deref().unwrap_or("no figure"));
-            }
-            let Some(us) = row.op_us.filter(|_| in_use) else { continue };
-            let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
-            let doubt = if us < FASTEST_FLUSH_US {
-                ": no storage is that fast, so something keeps it in memory"
-            } else {
-                ""
-            };
-            found.say("commit", format!("A commit waits {} for its WAL{p99}{doubt}.", time(us)));
-        }
-        Ok(())
+        let syncs = found.run(Probe::Sync, || {
+            let cases = sync::cases(&[Section::WalSegment], wal::BLOCK_BYTES, &FLUSHES[..1], None);
+            let limits = self.limits(2, cases.len())?;
+            let group = GroupCommit { committers: 1, delay: wal::commit_delay(1), commit_bytes: None };
+            sync::rows(Bench { cases, group, limits }, None, self.waits)
+        });
+        syncs.iter().for_each(|row| found.flush(row));
     }
 
-    fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) -> Result<()> {
-        let arguments = self.arguments(3, json!({"cold": self.cold, "writes": self.writes}), &[]);
-        let advice: Vec<ReportedAdvice> = found.run("recommend", rel, arguments)?;
-        for row in &advice {
-            found.advise(row);
-            if let Some(curve) = row.evidence.get("curve") {
-                found.windows(curve);
-            }
+    fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) {
+        let advice = found.run(Probe::Recommend, || {
+            let request = RecommendRequest {
+                unit: Unit::SeqPage,
+                settings: Setting::ALL.to_vec(),
+                lists_settings: false,
+                bounds: self.bounds,
+                duration: Some(self.share(3)),
+                of_call: f64::from(PARTS.iter().sum::<u32>()) / f64::from(PARTS[3]),
+                cold: self.cold,
+                writes: self.writes,
+            };
+            request.advice(rel, self.waits)
+        });
+        found.slowed |= advice.iter().any(|advice| advice.row.doubt == Some(Doubt::Slowed.name()));
+        for advice in &advice {
+            found.advise(advice);
+            found.windows(&advice.curve);
         }
-        if advice.iter().any(|row| row.statement.is_some() && row.applies == "reload") {
-            found.push(Line {
-                statement: Some("SELECT pg_reload_conf()".to_owned()),
-                ..Line::fact(ReportSection::Advice, "reload", "after ALTER SYSTEM")
-            });
+        if advice.iter().any(|Recommendation { row, .. }| row.statement.is_some() && row.applies == "reload")
+        {
+            found.push(Line(ReportFullRow {
+                statement: Some("SELECT pg_reload_conf()".into()),
+                ..Line::fact(ReportSection::Advice, "reload", "after ALTER SYSTEM").0
+            }));
         }
-        Ok(())
     }
 }
 
 impl ReportDraft {
+    /// Begins with what there is to know of the server.
+    fn begin(rel: Option<pg_sys::Oid>) -> Self {
+        let ServerFacts { datname, server_version, in_recovery, .. } = ServerFacts::now();
+        let facts = [
+            ("pg_io_probe", Some(env!("CARGO_PKG_VERSION").to_owned())),
+            ("database", datname),
+            ("host", Host::here().map(|host| host.name)),
+            ("PostgreSQL", server_version),
+            ("role", Some(if in_recovery { "standby" } else { "primary" }.to_owned())),
+            ("started", Some(server::now())),
+        ];
+        let lines =
+            facts.into_iter().filter_map(|(item, fact)| Some(Line::fact(ReportSection::Server, item, fact?)));
+        Self { lines: lines.collect(), relation: rel.and_then(RelationFacts::find), ..Self::default() }
+    }
+
     fn push(&mut self, line: Line) {
         self.lines.push(line);
     }
 
-    fn say(&mut self, item: &str, sentence: String) {
+    fn say(&mut self, item: &'static str, sentence: String) {
         self.push(Line::fact(ReportSection::Verdict, item, sentence));
     }
 
@@ -213,57 +317,74 @@ impl ReportDraft {
     fn missing(&mut self, item: &str, why: &str) {
         let mut known = self.lines.iter_mut().filter(|line| line.section == ReportSection::Missing);
         match known.find(|line| line.finding() == why) {
-            Some(line) => line.item = format!("{}, {item}", line.item),
-            None => self.push(Line::fact(ReportSection::Missing, item, why)),
+            Some(line) => line.0.item = format!("{}, {item}", line.item).into(),
+            None => self.push(Line::fact(ReportSection::Missing, item.to_owned(), why.to_owned())),
         }
     }
 
-    /// Calls a probe. One that had bad luck has no rows, which a line says.
-    fn run<R: DeserializeOwned>(
-        &mut self,
-        probe: &str,
-        rel: Option<pg_sys::Oid>,
-        arguments: Value,
-    ) -> Result<Vec<R>> {
-        let function = format!("io_probe_{probe}_full");
+    /// Runs a probe if the caller may. One that had bad luck has no rows, which a line says.
+    fn run<R>(&mut self, probe: Probe, rows: impl FnOnce() -> Result<Vec<R>>) -> Vec<R> {
+        let function = probe.function_of_all_columns();
         if !server::may_execute(&function) {
-            self.missing(probe, &format!("needs EXECUTE on {function}"));
-            return Ok(Vec::new());
+            self.missing(probe.name(), &format!("needs EXECUTE on {function}"));
+            return Vec::new();
         }
-        pgrx::notice!("report: io_probe_{probe}");
-        let result = measure(Some(probe), rel, Some(JsonbText::of(arguments.to_string())))?;
-        let run: ReportedRun<R> = match serde_json::from_str(&result) {
-            Ok(run) => run,
-            Err(e) => unreachable!("this library made it: {e}"),
-        };
-        if run.status != "ok" {
-            self.missing(probe, &run.message.unwrap_or_default());
-        }
-        self.circumstances.push(run.circumstances);
-        Ok(run.rows)
+        pgrx::notice!("report: {}", probe.function());
+        let relation = self.relation.as_ref().filter(|_| !matches!(probe, Probe::Device | Probe::Sync));
+        let (_, _, placement) = history::locate(probe, relation, None);
+        let rows = AssertUnwindSafe(|| rows().unwrap_or_else(|error| error.raise()));
+        let (outcome, surroundings) = history::beside(probe, &placement.leaves, || attempt(rows));
+        self.surroundings.push(surroundings);
+        self.has_unseen |= relation.is_some() && placement.leaves.is_empty();
+        outcome.unwrap_or_else(|Failed { message, .. }| {
+            self.missing(probe.name(), &message);
+            Vec::new()
+        })
     }
 
-    fn devices(&mut self, objects: &[ReportedPlace]) {
-        for object in objects {
-            let name = [Some(object.object.as_str()), object.spcname.as_deref()];
-            let read_ahead = object.read_ahead_kb.map(|kb| format!("readahead {kb} kB"));
+    fn devices(&mut self, objects: &[DeviceRow]) {
+        for row in objects {
+            let name: Vec<&str> = [Some(row.object), row.spcname.as_deref()].into_iter().flatten().collect();
+            let read_ahead = row.read_ahead_kb.map(|kb| format!("readahead {kb} kB"));
             let facts = [
-                object.device.clone(),
-                object.model.clone(),
-                object.fs_type.clone(),
-                object.scheduler.clone(),
-                read_ahead,
-                object.write_cache.clone(),
+                row.device.as_deref(),
+                row.model.as_deref(),
+                row.fs_type.as_deref(),
+                row.scheduler.as_deref(),
+                read_ahead.as_deref(),
+                row.write_cache.as_deref(),
             ];
-            let facts: Vec<String> = facts.into_iter().flatten().collect();
+            let facts: Vec<&str> = facts.into_iter().flatten().collect();
             let facts = if facts.is_empty() { "not known".to_owned() } else { facts.join(", ") };
-            let name: Vec<&str> = name.into_iter().flatten().collect();
             self.push(Line::fact(ReportSection::Device, name.join(" "), facts));
         }
     }
 
-    fn compare_scans(&mut self, direct: &ReportedFigure, server: &ReportedFigure, cold: bool) {
-        let Some(device_pct) = server.device_pct else { return };
+    /// What a flush of one WAL block takes.
+    fn flush(&mut self, row: &SyncRow) {
+        let in_use = row.in_use == Some(true);
+        let line = Line::figure(ReportSection::Commit, row.method, row.op_us, "us", ends(&row.interval));
+        self.push(line.marked(in_use.then_some(Mark::InUse), &row.caveats.doubt));
+        if !in_use {
+            return;
+        }
+        let Some(us) = row.op_us else {
+            // The first note of a void row says what makes it so.
+            let void = row.caveats.notes.first().filter(|_| row.caveats.doubt.has(Doubt::Void)).cloned();
+            let why = void.or_else(|| row.caveats.doubt.shown());
+            return self.missing("commits", why.as_deref().unwrap_or("no figure"));
+        };
+        let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
+        let doubt = if us < FASTEST_FLUSH_US {
+            ": no storage is that fast, so something keeps it in memory"
+        } else {
+            ""
+        };
+        self.say("commit", format!("A commit waits {} for its WAL{p99}{doubt}.", time(us)));
+    }
+
+    fn compare_scans(&mut self, direct: &SeqscanRow, server: &SeqscanRow, cold: bool) {
+        let Some(device_pct) = server.tiers.device_pct else { return };
         if device_pct < MOSTLY {
             let part = 100.0 - device_pct;
             let why = match cold {
@@ -276,7 +397,11 @@ impl ReportDraft {
         let Some(share) = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct) else {
             return;
         };
-        let look = if share < MUCH_LESS { self.what_slows_scans(cold) } else { "" };
+        let look = match share < MUCH_LESS {
+            true if self.slowed => ": the device slowed down meanwhile",
+            true => self.what_slows_scans(cold),
+            false => "",
+        };
         self.say(
             "scan",
             format!("A scan by PostgreSQL gets {:.0} % of what the device gives{look}.", share * 100.0),
@@ -285,31 +410,29 @@ impl ReportDraft {
 
     /// Where to look for what slows a scan down.
     fn what_slows_scans(&self, cold: bool) -> &'static str {
-        let mut advice = of(&self.lines, ReportSection::Advice);
-        match advice.find(|line| line.item.starts_with("read_ahead_kb")) {
-            Some(line) if line.statement.is_some() => ": look at the advice on read_ahead_kb",
-            Some(_) => ": another readahead would gain little, so the processor may hold it back",
+        match self.changes_readahead {
+            Some(true) => ": look at the advice on read_ahead_kb",
+            Some(false) => ": another readahead would gain little, so the processor may hold it back",
             None if cold => ": readahead or the processor holds it back",
             None => ": readahead or the processor holds it back. cold => true measures readahead",
         }
     }
 
-    fn shape_of(&mut self, depths: &[ReportedFigure]) {
-        let point = |row: &ReportedFigure| {
-            let (value, low, high) = (row.iops?, row.ci_low?, row.ci_high?);
-            Some(DepthPoint { depth: row.depth?, iops: stats::Interval { value, low, high } })
+    fn shape_of(&mut self, depths: &[DepthRow]) {
+        let point = |row: &DepthRow| {
+            let (value, low, high) = (row.iops?, row.interval.ci_low?, row.interval.ci_high?);
+            Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
         };
-        let Some(curve) = depths.iter().map(point).collect::<Option<Vec<DepthPoint>>>() else { return };
+        // A depth that is lacking takes nothing from the others.
+        let curve: Vec<DepthPoint> = depths.iter().filter_map(point).collect();
         let Some(shape) = Shape::of(&curve) else { return };
-        let of_one = curve[0].iops.value;
+        let of_one = depths.iter().find(|row| row.depth == 1).and_then(|row| row.iops);
         let told = |point: DepthPoint| {
             let iops = point.iops.value;
-            format!(
-                "{} reads a second with {} in flight, {:.1} times as many as with one",
-                count(iops),
-                point.depth,
-                iops / of_one
-            )
+            let times = of_one
+                .map(|one| format!(", {:.1} times as many as with one", iops / one))
+                .unwrap_or_default();
+            format!("{} reads a second with {} in flight{times}", count(iops), point.depth)
         };
         self.say(
             "reads",
@@ -329,83 +452,91 @@ impl ReportDraft {
     }
 
     /// The windows of the curve that advice on read_ahead_kb rests on.
-    fn windows(&mut self, curve: &Value) {
-        for point in curve.as_array().into_iter().flatten() {
-            let Some(kb) = point["window_kb"].as_u64() else { continue };
-            let us = |name: &str| point[name].as_f64();
-            let mib_s = |name| us(name).map(|us| figure(f64::from(pg_sys::BLCKSZ) / us / 1.048_576));
-            let (value, interval) = (mib_s("block_us"), (mib_s("ci_high"), mib_s("ci_low")));
-            let line = Line::figure(ReportSection::Readahead, kb.to_string(), value, "MiB/s", interval);
-            self.push(line.marked((point["mode"] == "kernel").then_some(IN_USE), None));
+    fn windows(&mut self, curve: &[WindowPoint]) {
+        for point in curve {
+            let mib_s = |ns: f64| figure(f64::from(pg_sys::BLCKSZ) / ns * 1e9 / f64::from(1 << 20));
+            let (value, kb) = (point.block_ns.map(mib_s), point.window_kb.to_string());
+            let interval = (point.interval.map(|i| mib_s(i.high)), point.interval.map(|i| mib_s(i.low)));
+            let line = Line::figure(ReportSection::Readahead, kb, value, "MiB/s", interval);
+            self.push(Line(ReportFullRow { mark: point.in_use.then_some(Mark::InUse), ..line.0 }));
         }
     }
 
-    fn advise(&mut self, row: &ReportedAdvice) {
+    fn advise(&mut self, advice: &Recommendation) {
+        let row = &advice.row;
         let name = row.name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
         let item = format!("{}{name}", row.setting);
         let current = row.current.as_deref().unwrap_or("?");
         let Some(recommended) = &row.recommended else {
-            return self.missing(
-                &item,
-                row.doubt.as_deref().filter(|doubt| *doubt != "unknown").unwrap_or(&row.why),
-            );
+            return self.missing(&item, row.doubt.filter(|doubt| *doubt != UNKNOWN).unwrap_or(&row.why));
         };
+        if row.setting == Setting::ReadAheadKb.name() {
+            self.changes_readahead.get_or_insert(row.statement.is_some());
+        }
         let alike = match (&row.low, &row.high) {
             (Some(low), Some(high)) if low != high => format!(" ({low} to {high} are as good)"),
             _ => String::new(),
         };
-        let others = row.doubt.as_ref().map_or("", |_| ", but others used the device");
-        let is_elsewhere = row.hides.as_ref().is_some_and(|hides| hides.starts_with(ON_PRIMARY));
-        let place = if is_elsewhere { format!(", {ON_PRIMARY}") } else { String::new() };
+        let others = row.doubt.map_or("", beside_advice);
+        let place = if advice.on_primary { format!(", {ON_PRIMARY}") } else { String::new() };
         let finding = match &row.statement {
             Some(_) => format!("{current} -> {recommended}{alike}{others}{place}"),
             None => format!("keep {current}{alike}{others}"),
         };
-        self.push(Line {
+        self.push(Line(ReportFullRow {
             statement: row.statement.clone(),
-            ..Line::fact(ReportSection::Advice, item, finding)
-        });
+            ..Line::fact(ReportSection::Advice, item, finding).0
+        }));
     }
 
     /// All lines, with what is to be known of all runs.
     fn finish(mut self, elapsed_s: f64) -> Vec<Line> {
-        let fact = |item: &str, finding: String| Line::fact(ReportSection::Server, item, finding);
-        let mut lines = vec![fact("pg_io_probe", env!("CARGO_PKG_VERSION").to_owned())];
-        if let Some(first) = self.circumstances.first() {
-            lines.extend(first.datname.clone().map(|name| fact("database", name)));
-            lines.extend(first.host.clone().map(|name| fact("host", name)));
-            lines.extend(first.server_version.clone().map(|version| fact("PostgreSQL", version)));
-            lines.push(fact("role", if first.in_recovery { "standby" } else { "primary" }.to_owned()));
-            lines.push(fact("started", first.started_at.clone()));
-        }
         let elapsed = Some(figure(elapsed_s));
-        lines.push(Line::figure(ReportSection::Server, "elapsed", elapsed, "s", (None, None)));
-        if let Some(relation) = self.circumstances.iter().find_map(|run| run.relation.as_ref()) {
-            let bytes = relation.rel_bytes;
-            lines.push(Line {
-                value: bytes.map(|bytes| figure(bytes as f64 / (1 << 20) as f64)),
-                unit: bytes.map(|_| "MiB".to_owned()),
-                ..fact("relation", spi::quote_qualified_identifier(&relation.schemaname, &relation.relname))
-            });
+        self.push(Line::figure(ReportSection::Server, "elapsed", elapsed, "s", (None, None)));
+        if let Some(RelationFacts { schemaname, relname, rel_bytes, .. }) = self.relation.take() {
+            let name = spi::quote_qualified_identifier(schemaname, relname);
+            self.push(Line(ReportFullRow {
+                value: rel_bytes.map(|bytes| figure(bytes as f64 / f64::from(1 << 20))),
+                unit: rel_bytes.map(|_| "MiB".into()),
+                ..Line::fact(ReportSection::Server, "relation", name).0
+            }));
         }
+        self.held_back();
         self.trust();
         self.promises();
-        lines.append(&mut self.lines);
         // The lines of a section stay in the order in which they were found.
-        lines.sort_by_key(|line| line.section as u8);
-        lines
+        self.lines.sort_by_key(|line| line.section as u8);
+        self.lines
+    }
+
+    /// Says what held the device back, or slowed it down.
+    fn held_back(&mut self) {
+        let held_back = self.all_held_back();
+        held_back.limits.iter().for_each(|limit| self.say("limit", sentence(limit)));
+        if self.slowed {
+            self.say("slower", SLOWED_DOWN.to_owned());
+        }
+    }
+
+    fn all_held_back(&self) -> HeldBack {
+        let all = self.surroundings.iter().map(|run| run.held_back.clone());
+        all.reduce(HeldBack::then).unwrap_or_default()
     }
 
     fn trust(&mut self) {
         // A run that knows only one of them is left out: others may have moved anything.
-        let known = self.circumstances.iter().filter_map(|run| run.own_bytes.zip(run.other_bytes));
+        let known = self.surroundings.iter().filter_map(|run| run.own_bytes.zip(run.other_bytes));
         let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
-        let steal = self.circumstances.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
-        let (word, why) = match Trust::of(bytes, steal) {
-            None => ("unknown", "what others did meanwhile can't be seen".to_owned()),
-            Some(Trust::Good) => ("good", "others hardly used the devices meanwhile".to_owned()),
-            Some(trust) => {
-                let word = if trust == Trust::Fair { "fair" } else { "poor" };
+        let steal = self.surroundings.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
+        let others = Trust::of(bytes, steal).filter(|trust| *trust != Trust::Good || !self.has_unseen);
+        let own = self.distrust();
+        let worst = own.iter().map(|(trust, _)| *trust).chain(others).max();
+        let by_others = match others {
+            None => Some(UNSEEN.to_owned()),
+            Some(Trust::Good) => {
+                own.is_empty().then(|| "others hardly used the devices meanwhile".to_owned())
+            }
+            Some(_) => {
                 let all = bytes.0 + bytes.1;
                 let moved = (all > 0).then(|| {
                     let share = 100.0 * bytes.1 as f64 / all as f64;
@@ -415,10 +546,27 @@ impl ReportDraft {
                     format!("the hypervisor gave {steal:.0} % of the processors' time to others")
                 });
                 let why: Vec<String> = moved.into_iter().chain(stolen).collect();
-                (word, format!("{}: repeat later", why.join(", and ")))
+                Some(format!("{}: repeat later", why.join(", and ")))
             }
         };
-        self.push(Line::fact(ReportSection::Trust, word, why));
+        let word = match worst {
+            None => "unknown",
+            Some(Trust::Good) => "good",
+            Some(Trust::Fair) => "fair",
+            Some(Trust::Poor) => "poor",
+        };
+        let why: Vec<String> = own.into_iter().map(|(_, why)| why).chain(by_others).collect();
+        self.push(Line::fact(ReportSection::Trust, word, why.join("; ")));
+    }
+
+    /// What speaks against the figures besides others.
+    fn distrust(&self) -> Vec<(Trust, String)> {
+        let held_back = self.all_held_back();
+        let slowed = self.slowed.then(|| (Trust::Poor, "the device slowed down meanwhile".to_owned()));
+        let quota = held_back.quota_sentence().map(|short| (Trust::Poor, short));
+        let limit = "figures are those of the cgroup's limit, not the device's";
+        let limited = (!held_back.limits.is_empty()).then(|| (Trust::Fair, limit.to_owned()));
+        slowed.into_iter().chain(quota).chain(limited).collect()
     }
 
     fn promises(&mut self) {
@@ -437,10 +585,38 @@ impl ReportDraft {
     }
 }
 
-/// What is to be known of a scan's figure.
-fn said(scan: &ReportedFigure) -> Option<String> {
-    let from_memory = scan.device_pct.is_some_and(|pct| pct < MOSTLY).then(|| FROM_MEMORY.to_owned());
-    from_memory.or_else(|| scan.doubt.clone())
+fn is_from_memory(scan: &SeqscanRow) -> bool {
+    scan.tiers.device_pct.is_some_and(|pct| pct < MOSTLY)
+}
+
+/// Does a scan of the device by the server get far less of it than one past all caches?
+fn is_much_less(direct: &SeqscanRow, server: &SeqscanRow) -> bool {
+    let share = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct);
+    !is_from_memory(server) && share.is_some_and(|share| share < MUCH_LESS)
+}
+
+/// What to say of advice that has this doubt.
+fn beside_advice(doubt: &str) -> &'static str {
+    if doubt == Doubt::Limited.name() {
+        ", under the cgroup's limit"
+    } else if doubt == Doubt::CpuQuota.name() {
+        ", but the CPU quota was used up"
+    } else if doubt == Doubt::Slowed.name() {
+        ", but the device slowed down"
+    } else {
+        ", but others used the device"
+    }
+}
+
+/// A sentence from what stands without a beginning and an end.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}
+
+/// The ends of an interval.
+fn ends(interval: &IntervalColumns) -> (Option<f64>, Option<f64>) {
+    (interval.ci_low, interval.ci_high)
 }
 
 /// Judges a figure by what was promised.
@@ -451,8 +627,11 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
             stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) }
         }
     });
-    let Some((promised, interval)) = promised.zip(interval) else { return Line { promised, ..line } };
-    Line { promised: Some(promised), kept: is_kept(interval, promised, more_is_better), ..line }
+    let Some((promised, interval)) = promised.zip(interval) else {
+        return Line(ReportFullRow { promised, ..line.0 });
+    };
+    let kept = is_kept(interval, promised, more_is_better);
+    Line(ReportFullRow { promised: Some(promised), kept, ..line.0 })
 }
 
 /// A number as people write it.

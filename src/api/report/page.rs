@@ -1,10 +1,10 @@
 //! The report as one page of HTML, with everything in it: no script, no font, no address.
 
 use askama::Template;
+use io_probe_surface::compare::ChangesRow;
 
 use super::plots::{self, Bar};
 use super::{Line, ReportSection, changes, fact, next, of};
-use crate::api::history::Change;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -25,11 +25,11 @@ struct HtmlPage<'a> {
     next: Option<String>,
 }
 
-pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
+pub(super) fn render(lines: &[Line], changes: &[ChangesRow]) -> String {
     let shown = |section| of(lines, section).collect::<Vec<_>>();
     let page = HtmlPage {
         title: format!("Storage of {} on {}", fact(lines, "database"), fact(lines, "host")),
-        facts: of(lines, ReportSection::Server).map(|line| (line.item.as_str(), told(line))).collect(),
+        facts: of(lines, ReportSection::Server).map(|line| (&*line.item, told(line))).collect(),
         devices: shown(ReportSection::Device),
         trust: shown(ReportSection::Trust),
         figures: lines.iter().filter_map(|line| Some((what(line)?, line))).collect(),
@@ -42,15 +42,28 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
         next: changes.is_empty().then(|| next(lines)),
     };
     match page.render() {
-        Ok(page) => page,
+        Ok(page) => ascii(&page),
         Err(e) => unreachable!("it is written to memory: {e}"),
     }
+}
+
+/// The page with a numeric reference for each character beyond ASCII: so it is the same in any encoding, of
+/// the database and of the file that it is written to.
+fn ascii(page: &str) -> String {
+    page.chars().fold(String::with_capacity(page.len()), |mut ascii, letter| {
+        if letter.is_ascii() {
+            ascii.push(letter);
+        } else {
+            ascii += &format!("&#{};", u32::from(letter));
+        }
+        ascii
+    })
 }
 
 /// A fact, with its figure.
 fn told(line: &Line) -> String {
     let value = line.value.map(|_| format!("{} {}", line.shown(), line.unit()));
-    [line.finding.clone(), value].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    [line.finding.as_deref(), value.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What a figure in the table is of; None for a line that is no figure.
@@ -66,7 +79,7 @@ fn what(line: &Line) -> Option<&'static str> {
     })
 }
 
-fn charts(lines: &[Line], changes: &[Change]) -> Vec<(&'static str, String)> {
+fn charts(lines: &[Line], changes: &[ChangesRow]) -> Vec<(&'static str, String)> {
     let bar = |line| Bar::of(line, changes::same_as_before(line, changes));
     let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [

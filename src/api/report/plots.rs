@@ -31,11 +31,11 @@ impl Bar {
     pub(super) fn of(line: &Line, same: Option<(f64, f64)>) -> Option<Self> {
         let value = line.value?;
         Some(Self {
-            name: line.item.clone(),
+            name: line.item.to_string(),
             value,
             low: line.low.unwrap_or(value),
             high: line.high.unwrap_or(value),
-            ink: if line.is_marked() { MARKED } else { BLUE },
+            ink: if line.is_chosen() { MARKED } else { BLUE },
             same,
         })
     }

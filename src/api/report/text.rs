@@ -1,17 +1,17 @@
 //! The report as plain text of 80 columns.
 
+use io_probe_surface::compare::ChangesRow;
 use textwrap::Options;
 
 use super::gather::count;
 use super::{Line, ReportSection, changes, fact, next, of};
-use crate::api::history::Change;
 
 const WIDTH: usize = 80;
 
 /// Characters of the longest bar.
 const BAR: usize = 34;
 
-pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
+pub(super) fn render(lines: &[Line], changes: &[ChangesRow]) -> String {
     let mut text = TextPage::default();
     text.head(lines);
     text.figures(lines);
@@ -94,7 +94,7 @@ impl TextPage {
                 None => "",
             };
             let promised = line.shown_promise() + kept;
-            let said = if line.promised.is_some() { &promised } else { line.doubt() };
+            let said = if line.promised.is_some() { &promised } else { line.against() };
             let (unit, value, range) = (line.unit(), line.shown(), line.range());
             self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>18}  {said}"));
         }
@@ -110,7 +110,7 @@ impl TextPage {
         for line in of(lines, section) {
             let Some(value) = line.value else { continue };
             let bar = "#".repeat(((value / greatest * BAR as f64).round() as usize).max(1));
-            self.push(format!("{:>8} {bar:<BAR$} {:>10}  {}", line.item, count(value), line.finding()));
+            self.push(format!("{:>8} {bar:<BAR$} {:>10}  {}", line.item, count(value), line.remarks()));
         }
     }
 
@@ -139,15 +139,15 @@ impl TextPage {
 
 /// The name of a figure in the table; None for one that is not in it.
 fn name_of(line: &Line) -> Option<String> {
-    Some(match (line.section, line.item.as_str()) {
+    Some(match (line.section, &*line.item) {
         (ReportSection::Scan, "direct") => "scan, device".to_owned(),
         (ReportSection::Scan, "server") => "scan, PostgreSQL".to_owned(),
-        (ReportSection::Depth, depth) if depth == "1" || line.is_marked() || line.promised.is_some() => {
+        (ReportSection::Depth, depth) if depth == "1" || line.is_chosen() || line.promised.is_some() => {
             format!("random reads, {depth} in flight")
         }
         (ReportSection::P50, "1") => "random read, median".to_owned(),
         (ReportSection::P99, "1") => "random read, p99".to_owned(),
-        (ReportSection::Commit, method) if line.is_marked() => format!("commit, {method}"),
+        (ReportSection::Commit, method) if line.is_chosen() => format!("commit, {method}"),
         _ => return None,
     })
 }

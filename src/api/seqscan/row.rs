@@ -1,87 +1,88 @@
 //! The row of one path, and the sentences that go with it.
 
+use io_probe_core::measure::scan::Scan;
 use io_probe_core::measure::tiers::{Evidence, Tiers};
 use io_probe_core::run::budget::Stop;
 use io_probe_core::stats::MIN_SLICES;
-use serde_json::json;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::seqscan::SeqscanRow;
+use io_probe_surface::value::Timestamp;
 
 use super::{PathScan, SeqscanTarget};
-use crate::api::row::{DIRECT_PCT, Doubt, NOT_DIRECT, Row, SLICES, TIERS_UNKNOWN, device_source, ms, us};
-use crate::call::Attempt;
-use crate::call::arguments::{Path, figure};
-use crate::call::named::NamedEnum;
+use crate::api::shared::{
+    self, Caveats, DIRECT_PCT, NOT_DIRECT, SLICES, TIERS_UNKNOWN, device_source, ms, us,
+};
+use crate::call::{NamedEnum, Outcome, ReadPath, figure};
+use crate::error::Result;
 use crate::pg::backend::server;
 
-/// What is known before anything is read.
-pub(super) fn blank(target: &SeqscanTarget<'_>, path: Path) -> Row {
-    Row::of(target.relation).with(json!({
-        "path": path.name(),
-        "blks": 0,
-        "complete": false,
-        "blks_total": target.relation.source.blocks(),
-        "fork": target.scan.fork.name(),
-    }))
-}
-
-/// The same with what was measured, or why nothing was.
-pub(super) fn filled(mut row: Row, target: &SeqscanTarget<'_>, path: Path, found: Attempt<PathScan>) -> Row {
-    if let Some(run) = row.caveats.accept(found) {
-        FoundScan { target, path, run: &run }.fill(&mut row);
+/// The row of a path that was tried at this moment.
+pub(super) fn row(
+    target: &SeqscanTarget<'_>,
+    path: ReadPath,
+    tried_at: Timestamp,
+    measured: Outcome<PathScan>,
+) -> Result<SeqscanRow> {
+    let mut caveats = Caveats::default();
+    let found = caveats.accept(measured)?.map(|run| FoundScan::of(target, path, run));
+    let found = found.as_ref();
+    if let Some(found) = found {
+        found.judge(&mut caveats);
     }
-    row
+    let (run, scan) = (found.map(|found| &found.run), found.map(|found| &found.run.scan));
+    let rated = found.and_then(FoundScan::rated);
+    let ns_per_block = rated.and_then(Scan::ns_per_block);
+    let requests = found.and_then(FoundScan::requests);
+    let usage = run.filter(|_| path == ReadPath::Server).map(|run| &run.usage);
+    let temporary = target.relation.relation.is_temporary();
+    let (shared, local) = (usage.filter(|_| !temporary), usage.filter(|_| temporary));
+    let device_blocks = found.and_then(|found| found.tiers).map(|tiers| tiers.device);
+    let block_size = target.relation.block_size();
+    Ok(SeqscanRow {
+        path: path.name(),
+        mib_s: ns_per_block.map(|ns| figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20))),
+        block_us: ns_per_block.map(us),
+        blks: run.map_or(0, PathScan::blocks),
+        complete: found.is_some_and(FoundScan::is_complete),
+        cold: found.and_then(FoundScan::is_cold),
+        elapsed_ms: scan.map(|scan| ms(scan.elapsed_ns)),
+        shared_blks_hit: shared.map(|usage| usage.0.shared_blks_hit),
+        shared_blks_read: shared.map(|usage| usage.0.shared_blks_read),
+        shared_blks_written: usage.map(|usage| usage.written()),
+        local_blks_hit: local.map(|usage| usage.0.local_blks_hit),
+        local_blks_read: local.map(|usage| usage.0.local_blks_read),
+        os_blks_cached: scan.and_then(|scan| scan.cached_bytes).map(|bytes| bytes.div_ceil(block_size)),
+        hole_blks: scan.map(|scan| scan.holes),
+        device_source: run.filter(|run| run.cost.fetched.is_ok()).map(|run| device_source(run.account)),
+        blks_total: target.relation.source.blocks(),
+        chunk_kb: requests.map(|(blocks, _)| blocks * block_size / 1024),
+        depth: requests.map(|(_, depth)| depth),
+        engine: run.map(|run| run.engine.clone()),
+        fork: target.scan.fork.name(),
+        started_at: run.map_or(tried_at, |run| run.began),
+        place: shared::place(target.relation),
+        interval: shared::interval_of_time(rated.and_then(|scan| scan.interval), &mut caveats),
+        tiers: shared::tiers(found.and_then(|found| found.percent)),
+        activity: run.map(|run| shared::activity(&run.cost, device_blocks)).unwrap_or_default(),
+        caveats: caveats.columns(),
+    })
 }
 
 /// What a path did, and where.
 struct FoundScan<'a> {
     target: &'a SeqscanTarget<'a>,
-    path: Path,
-    run: &'a PathScan,
+    path: ReadPath,
+    run: PathScan,
+    /// Which tiers served the blocks; None where that is not known.
+    tiers: Option<Tiers>,
+    /// Their shares in percent: shared buffers, OS cache, device.
+    percent: Option<[f64; 3]>,
 }
 
-impl FoundScan<'_> {
-    fn fill(&self, row: &mut Row) {
-        let (run, scan, block_size) = (self.run, &self.run.scan, self.target.relation.block_size());
-        let tiers = self.tiers();
-        let percent = tiers.and_then(|tiers| tiers.percent());
-        // What says that nothing was cached can't be believed if the tiers contradict it.
-        let cold = scan.cached_bytes.map(|cached| cached == 0 && run.usage.hits() == 0);
-        let cold = cold.filter(|_| self.with_data() > 0 && percent.is_some());
-        row.set(json!({
-            "started_at": run.began,
-            "blks": self.blocks(),
-            "complete": self.is_complete(),
-            "cold": cold,
-            "elapsed_ms": ms(scan.elapsed_ns),
-            "os_blks_cached": scan.cached_bytes.map(|bytes| bytes.div_ceil(block_size)),
-            "hole_blks": scan.holes,
-            "device_source": run.cost.fetched_bytes().map(|_| device_source(run.account)),
-            "engine": run.engine,
-        }));
-        self.tell_requests(row);
-        row.set_shares(percent);
-        row.set_device(&run.cost, tiers.map(|tiers| tiers.device));
-        // A rate that is not the device's must not be taken for it.
-        let is_void = self.path == Path::Direct && percent.is_some_and(|[_, _, device]| device < DIRECT_PCT);
-        self.tell_rate(row, is_void);
-        if percent.is_none() && self.with_data() > 0 {
-            row.caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
-        }
-        if is_void {
-            row.caveats.void(NOT_DIRECT);
-        }
-        row.caveats.note_device(&run.cost);
-        self.tell_notes(row, percent);
-    }
-
-    /// Blocks that were read.
-    fn blocks(&self) -> u64 {
-        let blocks = &self.run.scan.blocks;
-        (blocks.end - blocks.start).saturating_sub(self.run.skipped)
-    }
-
-    /// Those of them that hold data.
-    fn with_data(&self) -> u64 {
-        self.blocks().saturating_sub(self.run.scan.holes)
+impl<'a> FoundScan<'a> {
+    fn of(target: &'a SeqscanTarget<'a>, path: ReadPath, run: PathScan) -> Self {
+        let tiers = run.tiers(path, target.relation.block_size());
+        Self { target, path, run, tiers, percent: tiers.and_then(|tiers| tiers.percent()) }
     }
 
     fn is_complete(&self) -> bool {
@@ -89,104 +90,116 @@ impl FoundScan<'_> {
         scan.stop.is_none() && scan.blocks.end == self.target.relation.source.blocks()
     }
 
-    fn tell_requests(&self, row: &mut Row) {
-        let (relation, scan) = (self.target.relation, self.target.scan);
-        row.set(match self.path {
-            Path::Direct => {
-                let chunk_kb = scan.chunk_blocks * relation.block_size() / 1024;
-                json!({"chunk_kb": chunk_kb, "depth": scan.depth})
-            }
-            Path::Os => json!({"chunk_kb": relation.block_size() / 1024, "depth": 1}),
-            Path::Server => {
-                let (usage, temporary) = (self.run.usage.0, relation.relation.is_temporary());
-                json!({
-                    "shared_blks_hit": (!temporary).then_some(usage.shared_blks_hit),
-                    "shared_blks_read": (!temporary).then_some(usage.shared_blks_read),
-                    "shared_blks_written": self.run.usage.written(),
-                    "local_blks_hit": temporary.then_some(usage.local_blks_hit),
-                    "local_blks_read": temporary.then_some(usage.local_blks_read),
-                })
-            }
-        });
+    /// Was none of the blocks cached? What says so can't be believed if the tiers contradict it.
+    fn is_cold(&self) -> Option<bool> {
+        let cached_bytes = self.run.scan.cached_bytes?;
+        let known = self.run.with_data() > 0 && self.percent.is_some();
+        known.then_some(cached_bytes == 0 && self.run.usage.hits() == 0)
     }
 
-    fn tell_rate(&self, row: &mut Row, is_void: bool) {
-        let scan = &self.run.scan;
+    /// Did a direct scan not read all from the device?
+    fn is_void(&self) -> bool {
+        self.path == ReadPath::Direct && self.percent.is_some_and(|[_, _, device]| device < DIRECT_PCT)
+    }
+
+    /// The scan, if its rate is the device's, and that of a sequential scan.
+    fn rated(&self) -> Option<&Scan> {
+        let hidden = self.run.scan.throttled || self.run.is_mostly_skipped() || self.is_void();
+        (!hidden).then_some(&self.run.scan)
+    }
+
+    /// The blocks of a request, and how many requests are in flight; None if the server decides.
+    fn requests(&self) -> Option<(u64, u32)> {
+        match self.path {
+            ReadPath::Direct => Some((self.target.scan.chunk_blocks, self.target.scan.depth)),
+            ReadPath::Server => None,
+            ReadPath::Os => Some((1, 1)),
+        }
+    }
+
+    fn judge(&self, caveats: &mut Caveats) {
+        let (run, scan) = (&self.run, &self.run.scan);
         if scan.throttled {
-            row.caveats.doubt_since(
+            caveats.doubt_since(
                 Doubt::Paced,
                 "rate-limited: pauses and short bursts, so no rate of the device is given",
             );
-            return;
         }
-        if mostly_skipped(self.run) || is_void {
-            return;
+        if self.rated().is_some_and(|scan| scan.interval.is_none() && scan.rated.work > 0) {
+            caveats.too_short(MIN_SLICES, SLICES);
         }
-        if let Some(ns) = scan.ns_per_block() {
-            let block_size = self.target.relation.block_size();
-            let mib_s = block_size as f64 / ns * 1e9 / f64::from(1 << 20);
-            row.set(json!({"block_us": us(ns), "mib_s": figure(mib_s)}));
+        if self.percent.is_none() && run.with_data() > 0 {
+            caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
-        row.set_interval_of_time(scan.interval);
-        if scan.interval.is_none() && scan.rated.work > 0 {
-            row.caveats.too_short(MIN_SLICES, SLICES);
+        if self.is_void() {
+            caveats.void(NOT_DIRECT);
         }
-    }
-
-    /// Which tiers served the blocks; None where that is not known.
-    fn tiers(&self) -> Option<Tiers> {
-        let (run, block_size) = (self.run, self.target.relation.block_size());
-        let fetched_bytes = run.cost.fetched_bytes();
-        let hits = run.usage.hits();
-        let reads = self.with_data().saturating_sub(hits);
-        if self.path == Path::Direct {
-            return fetched_bytes.map(|bytes| Tiers::of_direct(reads, bytes.div_ceil(block_size)));
-        }
-        let past_cache = self.path == Path::Server && server::reads_direct();
-        let cached_bytes = run.scan.cached_bytes.map(|cached| if past_cache { 0 } else { cached });
-        Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes })
-    }
-
-    fn tell_notes(&self, row: &mut Row, percent: Option<[f64; 3]>) {
-        let (target, run, scan, caveats) = (self.target, self.run, &self.run.scan, &mut row.caveats);
+        caveats.note_device(&run.cost);
         match scan.stop {
             Some(stop) => caveats.stopped(stop),
             None if !self.is_complete() => caveats.stopped(Stop::Bytes),
             None => {}
         }
-        if target.has_stripes() {
+        if self.target.has_stripes() {
             caveats
                 .note(format!("each path read blocks of its own, this one from block {}", scan.blocks.start));
         }
         caveats.note_holes(scan.holes);
         caveats.note_passed_over(run.skipped);
-        if mostly_skipped(run) {
+        if run.is_mostly_skipped() {
             caveats.partial("too many were passed over for a sequential scan: no rate is given");
         }
-        let cached = scan.cached_bytes.unwrap_or(0);
-        if target.scan.cold && (cached > 0 || run.usage.hits() > 0) {
-            caveats.doubt_since(
-                Doubt::NotCold,
-                format!(
-                    "not cold: {} kB stayed in the OS cache, {} blocks in buffers",
-                    cached / 1024,
-                    run.usage.hits()
-                ),
-            );
-        } else if run.warmed && self.path != Path::Direct && cached > 0 {
-            caveats.warmed();
-        }
-        caveats.drifted(scan.trend.filter(|_| !scan.throttled), percent);
+        self.judge_caches(caveats);
+        let is_free = !scan.throttled;
+        caveats.drifted(scan.trend.filter(|_| is_free), scan.slowed.filter(|_| is_free), self.percent);
         if scan.cached_bytes.is_none() {
             caveats.note("the kernel does not tell what the OS cache holds of this file");
         }
-        caveats.note_relation(target.relation);
+        caveats.note_relation(self.target.relation);
         caveats.notes.extend(run.notes.iter().cloned());
         caveats.note_written_back(run.written_back);
     }
+
+    fn judge_caches(&self, caveats: &mut Caveats) {
+        let cached_bytes = self.run.scan.cached_bytes.unwrap_or(0);
+        let hits = self.run.usage.hits();
+        if self.target.scan.cold && (cached_bytes > 0 || hits > 0) {
+            let kb = cached_bytes / 1024;
+            caveats.doubt_since(
+                Doubt::NotCold,
+                format!("not cold: {kb} kB stayed in the OS cache, {hits} blocks in buffers"),
+            );
+        } else if self.run.warmed && self.path != ReadPath::Direct && cached_bytes > 0 {
+            caveats.warmed();
+        }
+    }
 }
 
-/// Were too many blocks passed over for the rest to be a sequential scan?
-fn mostly_skipped(run: &PathScan) -> bool {
-    run.skipped * 10 > run.scan.blocks.end - run.scan.blocks.start
+impl PathScan {
+    /// Blocks that were read.
+    fn blocks(&self) -> u64 {
+        (self.scan.blocks.end - self.scan.blocks.start).saturating_sub(self.skipped)
+    }
+
+    /// Those of them that hold data.
+    fn with_data(&self) -> u64 {
+        self.blocks().saturating_sub(self.scan.holes)
+    }
+
+    /// Were too many blocks passed over for the rest to be a sequential scan?
+    fn is_mostly_skipped(&self) -> bool {
+        self.skipped * 10 > self.scan.blocks.end - self.scan.blocks.start
+    }
+
+    fn tiers(&self, path: ReadPath, block_size: u64) -> Option<Tiers> {
+        let fetched_bytes = self.cost.fetched_bytes();
+        let hits = self.usage.hits();
+        let reads = self.with_data().saturating_sub(hits);
+        if path == ReadPath::Direct {
+            return fetched_bytes.map(|bytes| Tiers::of_direct(reads, bytes.div_ceil(block_size)));
+        }
+        let past_cache = path == ReadPath::Server && server::reads_direct();
+        let cached_bytes = self.scan.cached_bytes.map(|cached| if past_cache { 0 } else { cached });
+        Tiers::of_buffered(Evidence { block_size, hits, reads, cached_bytes, fetched_bytes })
+    }
 }

@@ -1,10 +1,10 @@
 //! The measurement itself, for all functions that ask what a sync costs.
 
-use io_probe_core::measure::sync::{self, Case, CaseTimes, Group, Layout, SyncRun};
+use io_probe_core::machine::observer::HeldBack;
+use io_probe_core::measure::sync::{self, Case, CaseTimes, GroupCommit, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 
-use crate::call::named::NamedEnum;
-use crate::call::{Call, Failure, Outcome, ProbedPlace};
+use crate::call::{Call, NamedEnum, Outcome, ProbedPlace};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
@@ -13,7 +13,7 @@ use crate::pg::storage::wal;
 /// Cases to be measured.
 pub(in crate::api) struct Bench {
     pub(in crate::api) cases: Vec<Case>,
-    pub(in crate::api) group: Group,
+    pub(in crate::api) group: GroupCommit,
     /// Limits of each case.
     pub(in crate::api) limits: Limits,
 }
@@ -24,6 +24,8 @@ pub(in crate::api) struct Benched {
     pub(super) layout: Layout,
     /// Did others read much from the device meanwhile?
     pub(in crate::api) disturbed: bool,
+    /// What the server's control group held back.
+    pub(in crate::api) held_back: HeldBack,
 }
 
 impl Benched {
@@ -36,7 +38,6 @@ impl Benched {
 impl Bench {
     /// Measures within what the statement has left. Writes scratch files, which are gone afterwards.
     pub(in crate::api) fn run(&self, call: &Call, place: &ProbedPlace) -> Outcome<Benched> {
-        place.check_syncs()?;
         let observer = place.observer();
         place.check_admitted()?;
         let layout = self.layout()?;
@@ -45,17 +46,29 @@ impl Bench {
         let mut should_stop = || call.should_stop(&interrupts);
         let reserve = gucs::scratch_reserve();
         let location = place.scratch_location();
-        let files = layout
-            .make(location, reserve, self.limits, wal::SEGMENT_FILL, &observer, &mut should_stop)?
-            .map_err(Failure::NotBegun)?;
-        let run = SyncRun { cases: &self.cases, group: self.group, limits: self.limits, observer: &observer };
+        let files = layout.make(
+            location,
+            place.needs_names(),
+            reserve,
+            self.limits,
+            wal::SEGMENT_FILL,
+            &mut should_stop,
+        )?;
+        let run = SyncRun {
+            cases: &self.cases,
+            group: self.group,
+            limits: self.limits,
+            observer: &observer,
+            durability: place.durability(),
+        };
         let mut report = |turn: u64, turns: u64, case: &Case| {
             call.progress.path(case.section.name(), turns);
             call.progress.done(turn - 1);
         };
         let (cases, surroundings) = observer
             .beside(|| call.with_budget(&interrupts, |budget| sync::run(&files, &run, budget, &mut report)));
-        Ok(Benched { cases: cases?, layout, disturbed: surroundings.is_disturbed() })
+        let disturbed = surroundings.is_disturbed();
+        Ok(Benched { cases: cases?, layout, disturbed, held_back: surroundings.held_back })
     }
 
     fn layout(&self) -> Result<Layout> {

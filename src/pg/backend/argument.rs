@@ -66,7 +66,6 @@ macro_rules! in_signatures {
     };
 }
 
-/// Lets functions take what is an [`Argument`].
 macro_rules! as_argument {
     ($type:ty) => {
         // SAFETY: read as the function's SQL declares it.
@@ -96,11 +95,9 @@ unsafe impl<'fcx, const MIB: usize, T: Argument> ArgAbi<'fcx> for UpTo<MIB, T> {
 in_signatures!(UpTo<16, T>, T);
 in_signatures!(UpTo<64, T>, T);
 
-/// The elements of an array.
 pub(crate) struct Elements<T>(Vec<Option<T>>);
 
 impl<T> Elements<T> {
-    /// All elements.
     pub(crate) fn all(self) -> Vec<Option<T>> {
         self.0
     }

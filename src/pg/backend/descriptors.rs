@@ -8,7 +8,6 @@ use pgrx::pg_sys;
 pub(crate) struct Reserved(usize);
 
 impl Reserved {
-    /// Reserves descriptors for these files.
     pub(crate) fn of(files: &RelationFiles) -> Self {
         let count = files.most_open();
         for _ in 0..count {

@@ -1,9 +1,8 @@
 //! Text between Rust, where it is UTF-8, and the database, which has an encoding of its own.
 //!
-//! What the other side lacks is replaced, by U+FFFD here and by a question mark there: a name that can't be
-//! shown must not prevent a probe. But replaced text says something else: it is no argument
-//! ([`argument_text`]), and is not looked up ([`name`]). SQL_ASCII says nothing of what bytes mean: there
-//! text goes as it is, and is taken for UTF-8.
+//! What can't be converted is replaced: by U+FFFD in Rust, by a question mark in the database. So a name that
+//! can't be shown prevents no probe. But replaced text has another meaning. So it is refused as an argument
+//! ([`argument_text`]), and not looked up ([`name`]). SQL_ASCII is not converted, but taken for UTF-8.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -26,7 +25,6 @@ pub(in crate::pg) fn own_encoding() -> Option<c_int> {
     (encoding != UTF8 && encoding != SQL_ASCII).then_some(encoding)
 }
 
-/// Does the database have UTF-8?
 fn is_utf8() -> bool {
     // SAFETY: reads a variable of this backend.
     unsafe { pg_sys::GetDatabaseEncoding() == UTF8 }
@@ -45,7 +43,7 @@ pub(in crate::pg) unsafe fn text(string: *const c_char) -> String {
     unsafe { text_up_to(string, MOST_BYTES) }
 }
 
-/// The same of what a lookup returned: None if it returned NULL.
+/// Copies what a lookup returned; None if it returned NULL.
 ///
 /// # Safety
 /// `string` must be NULL or a valid C string.
@@ -54,7 +52,7 @@ pub(in crate::pg) unsafe fn text_or_none(string: *const c_char) -> Option<String
     (!string.is_null()).then(|| unsafe { text(string) })
 }
 
-/// The same of at most `most` bytes.
+/// Copies a C string of the server; more than `most` bytes are an ERROR.
 ///
 /// # Safety
 /// `string` must be a valid C string.
@@ -126,8 +124,10 @@ pub(in crate::pg) fn name(text: &str) -> Option<CString> {
 fn decoded(bytes: &[u8]) -> String {
     const UNKNOWN: &str = "\u{fffd}";
     let converted = own_encoding().map(|own| convert(bytes, own, UTF8, UNKNOWN.as_bytes()));
+    let bytes = converted.as_deref().unwrap_or(bytes);
     let mut text = Vec::new();
-    for chunk in converted.as_deref().unwrap_or(bytes).utf8_chunks() {
+    make_room(&mut text, bytes.len());
+    for chunk in bytes.utf8_chunks() {
         let unknown = if chunk.invalid().is_empty() { "" } else { UNKNOWN };
         make_room(&mut text, chunk.valid().len() + unknown.len());
         text.extend_from_slice(chunk.valid().as_bytes());
@@ -205,6 +205,13 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
     converted
 }
 
+/// A datum of type text, in the present memory context.
+pub(in crate::pg) fn text_datum(text: &str) -> pg_sys::Datum {
+    let string = c_string(text);
+    // SAFETY: a C string, which is copied.
+    unsafe { pg_sys::cstring_to_text(string.as_ptr()) }.into()
+}
+
 /// A value of type `text`, or `json`: pgrx's own `&str` and `String` are for databases in UTF-8.
 #[derive(Clone, Default)]
 pub(crate) struct Text(pub(crate) String);
@@ -253,9 +260,7 @@ impl Argument for Text {
 
 impl IntoDatum for Text {
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        let string = c_string(&self.0);
-        // SAFETY: a C string, which is copied.
-        Some(unsafe { pg_sys::cstring_to_text(string.as_ptr()) }.into())
+        Some(text_datum(&self.0))
     }
 
     fn type_oid() -> pg_sys::Oid {

@@ -24,7 +24,6 @@ pub(in crate::pg) struct ParallelPlans {
 }
 
 impl ParallelPlans {
-    /// Begins.
     pub(in crate::pg) fn begin() -> Self {
         // SAFETY: a variable of this backend; the hook is a function of this library, which is never
         // unloaded.
@@ -36,7 +35,6 @@ impl ParallelPlans {
         Self { before: PARALLEL.replace(false) }
     }
 
-    /// Was there such a plan?
     pub(in crate::pg) fn seen(&self) -> bool {
         PARALLEL.get()
     }

@@ -19,7 +19,7 @@ use crate::pg::compat::{self, WaitEvent};
 unsafe extern "C" {
     /// `storage/pmsignal.h`: set by a signal when the postmaster may have died.
     static postmaster_possibly_dead: pg_sys::sig_atomic_t;
-    /// The same header: asks the kernel. Raises no ERROR.
+    /// `storage/pmsignal.h`: asks the kernel. Raises no ERROR.
     fn PostmasterIsAliveInternal() -> bool;
 }
 
@@ -70,15 +70,15 @@ pub(crate) fn check() {
     }
 }
 
-/// Waits for its next sample until the monotonic clock shows `when`, in nanoseconds, on the latch of this
-/// process: interrupts are handled at once and may leave by unwinding.
+/// Waits on the latch of this process until the monotonic clock shows `when`, in nanoseconds. Interrupts are
+/// handled at once, and may leave by unwinding.
 pub(crate) fn sleep_until(when: u64) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     let wait_event = compat::wait_event(WaitEvent::Samples);
     loop {
         check();
         let left = when.saturating_sub(Monotonic.now());
-        // The latch counts in milliseconds: it wakes us before, the rest is slept.
+        // The latch counts in milliseconds. The rest is slept.
         let whole_ms = (left / 1_000_000).min(i32::MAX as u64);
         if whole_ms == 0 {
             return std::thread::sleep(Duration::from_nanos(left));

@@ -10,16 +10,16 @@ use crate::pg::backend::rethrow::answer;
 use crate::pg::settings;
 
 /// A time, as the server's `interval` has it.
-pub(crate) struct Interval(pub(in crate::pg) datum::Interval);
+pub(crate) struct SqlInterval(pub(in crate::pg) datum::Interval);
 
-impl Interval {
+impl SqlInterval {
     /// Its microseconds, of which a month has 30 days.
     pub(crate) fn as_micros(&self) -> i128 {
         self.0.as_micros()
     }
 }
 
-impl Argument for Interval {
+impl Argument for SqlInterval {
     unsafe fn read(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller vouches for a datum of type text.
         let text = unsafe { Text::read(datum) };
@@ -42,7 +42,7 @@ impl Argument for Interval {
     }
 }
 
-as_argument!(Interval);
+as_argument!(SqlInterval);
 
 /// Is there no unit in a text, but a number other than 0? A colon parts hours from minutes; the server skips
 /// what else is no letter.

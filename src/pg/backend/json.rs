@@ -16,7 +16,6 @@ use crate::pg::backend::encoding::{argument_text, c_string};
 pub(crate) struct JsonbText(Rc<String>);
 
 impl JsonbText {
-    /// The value of a text that is JSON.
     pub(crate) fn of(text: String) -> Self {
         Self(Rc::new(text))
     }

@@ -8,9 +8,9 @@
 //!
 //! The server parses a plan anew when it was saved and the catalogs have changed, when `search_path` leads to
 //! other schemas, or when row security depends on the role and that is another (plancache.c,
-//! RevalidateCachedQuery). The plan is not saved, and the role stays. Where `search_path` is the user's, it
-//! leads elsewhere once this session hears that a schema was renamed, which a lookup in the catalogs may make
-//! it: so there is none between parsing and execution where a statement names what it may by oid alone.
+//! RevalidateCachedQuery). The plan is not saved, and the role stays. The user's `search_path` leads
+//! elsewhere once this session hears that a schema was renamed. A lookup in the catalogs may make it hear of
+//! that. So a statement that names only what is allowed by its oid is run without a lookup after parsing.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -20,7 +20,7 @@ use pgrx::pg_sys::NodeTag::{T_ExplainStmt, T_Query, T_RangeTblEntry};
 use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys, spi::Spi};
 use serde::de::DeserializeOwned;
 
-use crate::error::or_raise;
+use crate::error::{Error, or_raise};
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::interrupts;
 use crate::pg::backend::nodes::{elements, operators};
@@ -38,8 +38,8 @@ pub(in crate::pg) fn run(
     unshown(statement.to_bytes(), || run_shown(statement, arguments, may_name))
 }
 
-/// The same of a statement that names only what belongs to the extension, with its schema, and what is the
-/// server's own; returns what `read` makes of its rows.
+/// Runs a statement that names only what belongs to the extension, with its schema, and what is the server's
+/// own, and returns what `read` makes of its rows.
 pub(in crate::pg) fn run_own<T>(
     statement: &str,
     arguments: &[DatumWithOid<'_>],
@@ -49,19 +49,27 @@ pub(in crate::pg) fn run_own<T>(
     settings::with(&[settings::OWN_NAMES], || Spi::connect(|_| read(&run(&statement, arguments, None))))
 }
 
+/// Most rows of a query of ours. What is made of them later allocates some hundred bytes for each.
+const MOST_ROWS: u64 = 100_000;
+
 /// The rows of such a query of ours, each one value that JSON can hold; without NULLs.
 pub(in crate::pg) fn rows<T: DeserializeOwned>(query: &str, arguments: &[DatumWithOid<'_>]) -> Vec<T> {
     let query = format!("SELECT to_json(value)::text FROM ({query}) AS found(value)");
     run_own(&query, arguments, |rows| {
         // How many there are is up to their owners, or to the roles that store runs.
-        let mut found = or_raise(memory::list_of(rows.count as usize));
-        for row in rows.texts(MOST_BYTES).flatten() {
+        if rows.count > MOST_ROWS {
+            Error::too_large("too many rows are to be read")
+                .detail(format!("There are {} rows, of at most {MOST_ROWS}.", rows.count))
+                .hint("If these are of stored runs, io_probe_prune deletes old ones.")
+                .raise();
+        }
+        let parsed = rows.texts(MOST_BYTES).flatten().map(|row| {
             interrupts::check();
             let _memory = or_raise(memory::hold(memory::of_json(&row)));
             // Only a defect of the queries, which are ours, could fail here.
-            found.push(serde_json::from_str(&row).unwrap_or_else(|e| pgrx::error!("{e} in {row}")));
-        }
-        found
+            serde_json::from_str(&row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"))
+        });
+        or_raise(memory::collect(parsed))
     })
 }
 
@@ -81,12 +89,9 @@ fn run_shown(
     may_name: Option<pg_sys::Oid>,
 ) -> StatementRows {
     let mut types: Vec<_> = arguments.iter().map(DatumWithOid::oid).collect();
-    let value = |argument: &DatumWithOid| {
-        argument.datum().map_or(pg_sys::Datum::null(), |datum| datum.sans_lifetime())
-    };
-    let mut values: Vec<_> = arguments.iter().map(value).collect();
-    let null = |argument: &DatumWithOid| if argument.datum().is_some() { b' ' } else { b'n' } as c_char;
-    let nulls: Vec<_> = arguments.iter().map(null).collect();
+    let given: Vec<_> = arguments.iter().map(|argument| Some(argument.datum()?.sans_lifetime())).collect();
+    let mut values: Vec<_> = given.iter().map(|datum| datum.unwrap_or(pg_sys::Datum::null())).collect();
+    let nulls: Vec<_> = given.iter().map(|d| if d.is_some() { b' ' } else { b'n' } as c_char).collect();
     // SAFETY: connected to SPI; the statement is a C string; as many types, values and nulls as there are
     // arguments. The plan is freed by the end of the connection if there is an ERROR.
     unsafe {

@@ -3,8 +3,9 @@
 //! Progress uses the server's own reporting with a command number that no core command has, so that
 //! it needs no shared memory of ours and no preload. Core's progress views don't show it.
 
+use io_probe_surface::facts::ProgressRow;
+use io_probe_surface::value::{Relation, Timestamp};
 use pgrx::pg_sys;
-use serde::Serialize;
 
 use crate::pg::backend::server;
 use crate::pg::compat;
@@ -15,32 +16,12 @@ const COMMAND: pg_sys::ProgressCommandType::Type = 0x696f;
 
 // Positions of the reported values.
 const PROBE: i32 = 0;
-const PATH: i32 = 1;
-const DONE: i32 = 2;
-const TOTAL: i32 = 3;
-const STARTED: i32 = 4;
-
-/// The paths, sections, modes or forks, by the number under which they report.
-const PATHS: [&str; 15] = [
-    "direct",
-    "server",
-    "os",
-    "one_write",
-    "two_writes",
-    "open_sync_size",
-    "other_fd",
-    "no_sync",
-    "wal_segment",
-    "kernel",
-    "emulated",
-    "main",
-    "fsm",
-    "vm",
-    "init",
-];
-
-/// No path.
-const NONE: i64 = -1;
+const DONE: i32 = 1;
+const TOTAL: i32 = 2;
+const STARTED: i32 = 3;
+/// The first of those that hold the name of the path, eight bytes each.
+const PATH: i32 = 4;
+const PATH_VALUES: usize = 4;
 
 /// Reports until it is dropped.
 pub(crate) struct Progress {
@@ -66,20 +47,30 @@ impl Progress {
         }
         let progress = Self { reporting, wait_event: compat::wait_event(waits) };
         progress.report(PROBE, probe);
-        // On no path yet, and never on one where a probe has none.
-        progress.report(PATH, NONE);
         // SAFETY: reads the clock.
         progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
         progress
     }
 
-    /// A new path begins. The wait event stays until the next path: reads past the server set none
-    /// of their own. Those through the server do, and leave none behind.
+    /// A new path begins, or a section, mode or fork, whose name has at most 32 bytes. The wait event stays
+    /// until the next path: reads past the server set none of their own. Those through the server do, and
+    /// leave none behind.
     pub(crate) fn path(&self, path: &str, total: u64) {
         wait_event(self.wait_event);
-        self.report(PATH, position(path));
         self.report(DONE, 0);
         self.report(TOTAL, total as i64);
+        if self.reporting {
+            let positions: [i32; PATH_VALUES] = std::array::from_fn(|place| PATH + place as i32);
+            let values = packed(path);
+            // SAFETY: the positions are within the entry's 20 values, and there are as many values.
+            unsafe {
+                pg_sys::pgstat_progress_update_multi_param(
+                    PATH_VALUES as i32,
+                    positions.as_ptr(),
+                    values.as_ptr(),
+                );
+            }
+        }
     }
 
     /// `number` samples will be taken, on no path. Waiting for them has a wait event of its own.
@@ -113,12 +104,10 @@ impl Drop for Progress {
     }
 }
 
-/// What this backend reports now. The end of a subtransaction that is undone ends that, even if it began
-/// outside.
+/// What this backend reports now. Undoing a subtransaction ends all reports, also those begun outside of it.
 pub(in crate::pg) struct KeptProgress(Option<(pg_sys::ProgressCommandType::Type, pg_sys::Oid, Vec<i64>)>);
 
 impl KeptProgress {
-    /// Remembers what is reported.
     pub(in crate::pg) fn now() -> Self {
         // SAFETY: the entry is this backend's own.
         let entry = unsafe { pg_sys::MyBEEntry.as_ref() };
@@ -130,7 +119,6 @@ impl KeptProgress {
         }))
     }
 
-    /// Reports it again.
     pub(in crate::pg) fn put_back(self) {
         let Some((command, target, values)) = self.0 else { return };
         // SAFETY: the calls only write to this backend's own entry; there are as many values as it has.
@@ -149,48 +137,37 @@ fn wait_event(event: u32) {
     unsafe { std::ptr::write_volatile(pg_sys::my_wait_event_info, event) };
 }
 
-fn position(path: &str) -> i64 {
-    PATHS.iter().position(|known| *known == path).map_or(NONE, |place| place as i64)
+/// A path's name in values, which are 0 where there is none.
+fn packed(path: &str) -> [i64; PATH_VALUES] {
+    let mut words = [[0; 8]; PATH_VALUES];
+    words.as_flattened_mut().iter_mut().zip(path.bytes()).for_each(|(to, from)| *to = from);
+    words.map(i64::from_ne_bytes)
 }
 
-/// What one backend reports.
-#[derive(Debug, Serialize)]
-pub(crate) struct Running {
-    /// Its process.
-    pub(crate) pid: i32,
-    /// The relation, where there is one, and one of this database.
-    pub(crate) relid: Option<u32>,
-    /// The number of the probe.
-    #[serde(skip)]
-    pub(crate) probe: i64,
-    /// The path, or section, that it is on.
-    pub(crate) path: Option<&'static str>,
-    /// Blocks, turns or samples done.
-    pub(crate) done: i64,
-    /// Blocks, turns or samples in all.
-    pub(crate) total: i64,
-    /// When it started, as the server prints it.
-    pub(crate) started_at: String,
+/// The name in such values; None if there is none.
+fn unpacked(values: &[i64]) -> Option<String> {
+    let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).take_while(|byte| *byte != 0);
+    String::from_utf8(bytes.collect()).ok().filter(|name| !name.is_empty())
 }
 
-/// All probes that run now.
-pub(crate) fn running() -> Vec<Running> {
+/// What reports now; `name` has the name of a probe's number.
+pub(crate) fn running(name: impl Fn(i64) -> Option<&'static str>) -> Vec<ProgressRow> {
     // SAFETY: reads a variable of this backend.
     let database = unsafe { pg_sys::MyDatabaseId };
     server::backends()
         .filter(|entry| entry.st_progress_command == COMMAND)
         .map(|entry| {
             let value = |position: i32| entry.st_progress_param[position as usize];
-            Running {
+            ProgressRow {
                 pid: entry.st_procpid,
                 relid: Some(entry.st_progress_command_target)
                     .filter(|oid| entry.st_databaseid == database && *oid != pg_sys::InvalidOid)
-                    .map(|oid| oid.to_u32()),
-                probe: value(PROBE),
-                path: usize::try_from(value(PATH)).ok().and_then(|path| PATHS.get(path).copied()),
+                    .map(|oid| Relation(oid.to_u32())),
+                probe: name(value(PROBE)),
+                path: unpacked(&entry.st_progress_param[PATH as usize..][..PATH_VALUES]),
                 done: value(DONE),
                 total: value(TOTAL),
-                started_at: server::timestamp(value(STARTED)),
+                started_at: Timestamp(value(STARTED)),
             }
         })
         .collect()

@@ -1,8 +1,7 @@
 //! A setting of which the server refused the value that the session began with.
 //!
-//! A value may come before the library that defines its setting. It is judged when that is loaded: its
-//! source, and what it is. A refused one leaves the default: the server no longer knows the value that it
-//! replaced.
+//! A value may come before the library that defines its setting. The server checks it when the library is
+//! loaded. If it refuses the value, the default stands: the value that the refused one replaced is lost.
 
 use std::ffi::CStr;
 
@@ -10,7 +9,6 @@ use pgrx::pg_sys;
 
 use crate::pg::compat;
 
-/// A setting whose value was refused.
 pub(crate) struct RefusedSetting {
     pub(crate) name: &'static CStr,
     source: pg_sys::GucSource::Type,
@@ -26,7 +24,7 @@ impl RefusedSetting {
         Some(Self { name, source }).filter(|refused| !refused.is_replaced())
     }
 
-    /// Does the refusal count? A value of SET, that of a function too, is one that the server has judged.
+    /// Does the refusal count? Not after SET, or in a function that sets it: the server checked that value.
     pub(crate) fn counts(&self) -> bool {
         let set = compat::sources(self.name)
             .is_some_and(|(present, _)| present > pg_sys::GucSource::PGC_S_OVERRIDE);

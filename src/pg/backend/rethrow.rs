@@ -28,15 +28,16 @@ use crate::pg::backend::encoding::{c_string, own_encoding, start_of};
 
 /// Answers a call: what `work` gives, or the ERROR by which it ends or which it gives.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
-    let work = || {
-        or_raise(memory::begin());
-        work().unwrap_or_else(|error| error.raise())
-    };
     match own_encoding() {
-        None => work(),
+        None => done(work),
         // A handler that raises leaves alone what the server keeps.
-        Some(_) => PgTryBuilder::new(AssertUnwindSafe(work)).catch_others(|error| encoded(error)).execute(),
+        Some(_) => PgTryBuilder::new(AssertUnwindSafe(|| done(work))).catch_others(|e| encoded(e)).execute(),
     }
+}
+
+fn done<T>(work: impl FnOnce() -> Result<T, Error>) -> T {
+    or_raise(memory::begin());
+    work().unwrap_or_else(|error| error.raise())
 }
 
 unsafe extern "C-unwind" {
@@ -103,7 +104,6 @@ impl Error {
         unreachable!("an ERROR does not return")
     }
 
-    /// Reports it as a WARNING.
     pub(crate) fn warn(self) {
         let Self { code, message, detail, hint } = self;
         throw(PgLogLevel::WARNING, code, [Some(&message), detail.as_deref(), hint.as_deref()], None);
@@ -216,7 +216,6 @@ impl Caught {
         classes.iter().any(|class| (*class as i32) & CLASS == self.code() & CLASS)
     }
 
-    /// Raises it again.
     pub(in crate::pg) fn rethrow(self) -> ! {
         match self {
             Self::OfServer(copy) => copy.rethrow(),
@@ -319,9 +318,8 @@ impl Copied {
 /// others.
 fn lines_with(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
     let found = text.windows(part.len().max(1)).position(|window| window == part)?;
-    let is_break = |byte: &u8| *byte == b'\n';
-    let start = text[..found].iter().rposition(is_break);
-    match text[found + part.len()..].iter().position(is_break) {
+    let start = text[..found].iter().rposition(|byte| *byte == b'\n');
+    match text[found + part.len()..].iter().position(|byte| *byte == b'\n') {
         Some(rest) => Some(start.map_or(0, |start| start + 1)..found + part.len() + rest + 1),
         None => Some(start.unwrap_or(0)..text.len()),
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use io_probe_core::machine::account::{Account, Workers};
+use io_probe_surface::value::Timestamp;
 use pgrx::pg_sys;
 use serde::Deserialize;
 
@@ -25,6 +26,10 @@ pub(crate) fn moment() -> pg_sys::TimestampTz {
     unsafe { pg_sys::GetCurrentTimestamp() }
 }
 
+pub(crate) fn present() -> Timestamp {
+    Timestamp(moment())
+}
+
 /// The present time as the server prints it.
 pub(crate) fn now() -> String {
     timestamp(moment())
@@ -36,10 +41,10 @@ pub(crate) fn timestamp(moment: pg_sys::TimestampTz) -> String {
     unsafe { text(pg_sys::timestamptz_to_str(moment)) }
 }
 
-/// A moment in microseconds since 1970 began (UTC), as the server prints it.
-pub(crate) fn timestamp_of_unix(moment_us: i64) -> String {
+/// A moment in microseconds since 1970 began (UTC).
+pub(crate) fn timestamp_of_unix(moment_us: i64) -> Timestamp {
     const DAYS: u32 = pg_sys::POSTGRES_EPOCH_JDATE - pg_sys::UNIX_EPOCH_JDATE;
-    timestamp(moment_us.saturating_sub(i64::from(DAYS) * 86_400_000_000))
+    Timestamp(moment_us.saturating_sub(i64::from(DAYS) * 86_400_000_000))
 }
 
 /// The settings below this prefix belong to the extension: a misspelt one is an error.
@@ -54,7 +59,11 @@ pub(crate) fn setting(name: &CStr) -> Option<String> {
     unsafe { text_or_none(pg_sys::GetConfigOption(name.as_ptr(), true, false)) }
 }
 
-/// The data directory.
+/// The value of a setting that is a number, in its own unit; None where this server has no such setting.
+pub(crate) fn number<T: std::str::FromStr>(name: &CStr) -> Option<T> {
+    setting(name)?.parse().ok()
+}
+
 pub(crate) fn data_directory() -> PathBuf {
     // SAFETY: set once at server start, never freed.
     unsafe { compat::path(pg_sys::DataDir) }
@@ -73,11 +82,10 @@ pub(crate) fn reads_direct() -> bool {
 
 /// Does `debug_io_direct` name this kind of file? None where there is no such setting, before 16.
 pub(in crate::pg) fn io_direct(wanted: &str) -> Option<bool> {
-    let is_wanted = |kind: &str| kind.trim().trim_matches('"').eq_ignore_ascii_case(wanted);
-    Some(setting(c"debug_io_direct")?.split(',').any(is_wanted))
+    let kinds = setting(c"debug_io_direct")?;
+    Some(kinds.split(',').any(|kind| kind.trim().trim_matches('"').eq_ignore_ascii_case(wanted)))
 }
 
-/// Do I/O workers read for this backend?
 pub(crate) fn reads_by_workers() -> bool {
     setting(c"io_method").as_deref() == Some("worker")
 }
@@ -89,8 +97,7 @@ pub(crate) fn read_account() -> Account {
         return Account::Own;
     }
     // In milliseconds. On 18 there is no such setting, and no worker ends by itself.
-    let idle =
-        setting(c"io_worker_idle_timeout").and_then(|idle| idle.parse().ok()).map(Duration::from_millis);
+    let idle = number(c"io_worker_idle_timeout").map(Duration::from_millis);
     let block = pg_sys::BLCKSZ.into();
     Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX), block })
 }
@@ -116,12 +123,9 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
     result
 }
 
-/// A function of this extension.
 #[derive(Deserialize)]
 pub(crate) struct OwnFunction {
-    /// Its name.
     pub(crate) name: String,
-    /// May the user execute it?
     pub(crate) executable: bool,
 }
 
@@ -148,11 +152,10 @@ pub(crate) fn own_settings() -> Vec<(String, String)> {
 
 /// Do sessions like this one load the library when they begin?
 pub(crate) fn preloads_library() -> bool {
-    let names_it = |name: &CStr| setting(name).is_some_and(|libraries| libraries.contains("pg_io_probe"));
-    names_it(c"session_preload_libraries") || names_it(c"shared_preload_libraries")
+    let settings = [c"session_preload_libraries", c"shared_preload_libraries"].map(setting);
+    settings.iter().flatten().any(|libraries| libraries.contains("pg_io_probe"))
 }
 
-/// Pages of shared buffers.
 pub(crate) fn shared_buffers() -> f64 {
     // SAFETY: set at server start.
     f64::from(unsafe { pg_sys::NBuffers })
@@ -161,10 +164,9 @@ pub(crate) fn shared_buffers() -> f64 {
 /// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17
 /// on).
 pub(crate) fn scan_read_kb() -> Option<u64> {
-    let blocks = |name| setting(name).and_then(|value| value.parse::<u64>().ok());
-    // The latter (from 18 on) caps the former without a word.
-    let most = blocks(c"io_max_combine_limit").unwrap_or(u64::MAX);
-    Some(blocks(c"io_combine_limit")?.min(most) * u64::from(pg_sys::BLCKSZ) / 1024)
+    // From 18 on this caps the other one without a word.
+    let most = number(c"io_max_combine_limit").unwrap_or(u64::MAX);
+    Some(number::<u64>(c"io_combine_limit")?.min(most) * u64::from(pg_sys::BLCKSZ) / 1024)
 }
 
 /// How a sequential scan of this server reads.
@@ -187,7 +189,6 @@ pub(crate) fn may_execute(name: &str) -> bool {
     own_functions().iter().any(|function| function.name == name && function.executable)
 }
 
-/// Is the caller a superuser?
 pub(crate) fn is_superuser() -> bool {
     // SAFETY: a lookup in the catalogs.
     unsafe { pg_sys::superuser() }

@@ -21,7 +21,6 @@ pub(in crate::pg) fn run(statement: &CStr) -> StatementRows {
 
 /// The rows that a statement has given, or how many it has written; until the end of the connection to SPI.
 pub(in crate::pg) struct StatementRows {
-    /// Number of rows.
     pub(in crate::pg) count: u64,
     table: *mut pg_sys::SPITupleTable,
 }

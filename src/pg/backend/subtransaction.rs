@@ -18,17 +18,15 @@ pub(in crate::pg) fn read_only<T>(work: impl FnOnce() -> T + std::panic::UnwindS
     run(true, work, |_| None)
 }
 
-/// Why work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotDone {
-    /// It took too long.
     Slow,
     /// Others' data, functions or doings have spoilt it.
     Spoilt,
 }
 
-/// The same for work that others' data, functions or doings can spoil or make longer than `most`: not done
-/// after an ERROR of the server's, except those of the classes in [`NOT_OF_THE_WORK`].
+/// Runs `work` as [`read_only`] does. It counts as not done if it takes longer than `most`, or ends by an
+/// ERROR of the server's that others' data, functions or doings may cause: not one of [`NOT_OF_THE_WORK`].
 pub(in crate::pg) fn read_only_if_possible<T>(
     most: Duration,
     work: impl FnOnce() -> T + std::panic::UnwindSafe,
@@ -73,15 +71,6 @@ fn run<T>(
 ) -> T {
     // SAFETY: reads variables of this backend.
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
-    // The pattern of PL/pgSQL's exception blocks: memory context and resource owner are put back by
-    // hand, since the end of a subtransaction leaves its parent's.
-    let put_back = || {
-        // SAFETY: both belong to the caller, whose transaction goes on.
-        unsafe {
-            pg_sys::MemoryContextSwitchTo(context);
-            pg_sys::CurrentResourceOwner = owner;
-        }
-    };
     // The server ends a session in which a subtransaction has begun by half.
     or_raise(memory::ask(MEMORY_TO_BEGIN));
     // SAFETY: ended by exactly one of the calls below.
@@ -101,15 +90,19 @@ fn run<T>(
         compat::reset_to_read_only(before);
     }
     let stays = result.is_ok() && !read_only;
-    // SAFETY: begun above. The result and the copy of an ERROR do not belong to the subtransaction.
+    // As PL/pgSQL does, memory context and resource owner are put back by hand: the end of a subtransaction
+    // leaves its parent's.
+    // SAFETY: begun above. The result and the copy of an ERROR do not belong to the subtransaction; context
+    // and owner belong to the caller, whose transaction goes on.
     unsafe {
         if stays {
             pg_sys::ReleaseCurrentSubTransaction();
         } else {
             pg_sys::RollbackAndReleaseCurrentSubTransaction();
         }
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
     }
-    put_back();
     if !stays {
         kept.put_back();
     }

@@ -23,7 +23,12 @@ unsafe extern "C-unwind" {
     fn RegisterTimeout(id: c_int, handler: extern "C" fn()) -> c_int;
     fn enable_timeout_after(id: c_int, delay_ms: c_int);
     fn disable_timeout(id: c_int, keep_indicator: bool);
+    fn get_timeout_active(id: c_int) -> bool;
+    fn get_timeout_finish_time(id: c_int) -> pg_sys::TimestampTz;
 }
+
+/// STATEMENT_TIMEOUT in each version from 15 to 19.
+const OF_STATEMENT: c_int = 3;
 
 /// Any number from USER_TIMEOUT on, which is 12 on 15 and 13 on 19: the server looks for a free one.
 const OF_USER: c_int = 16;
@@ -67,13 +72,22 @@ extern "C" fn note_cancel(signal: c_int, info: *mut libc::siginfo_t, context: *m
     }
 }
 
+/// The time until statement_timeout ends the present statement; None without one.
+pub(crate) fn statement_timeout_left() -> Option<Duration> {
+    // SAFETY: these look at the server's timeouts, of which this is one. They raise no ERROR.
+    let left_us = unsafe {
+        let ends = get_timeout_active(OF_STATEMENT).then(|| get_timeout_finish_time(OF_STATEMENT))?;
+        ends - pg_sys::GetCurrentTimestamp()
+    };
+    Some(Duration::from_micros(left_us.max(0).unsigned_abs()))
+}
+
 /// Runs until it is dropped. Inside another one it does nothing.
 pub(in crate::pg) struct Timer {
     started: Option<(c_int, libc::sigaction)>,
 }
 
 impl Timer {
-    /// Starts it.
     pub(in crate::pg) fn start(most: Duration) -> Self {
         static ID: OnceLock<c_int> = OnceLock::new();
         // SAFETY: the handler is a function of this library, which is never unloaded. Once a session.

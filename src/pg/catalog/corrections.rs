@@ -11,8 +11,8 @@
 //! nothing, calls no function of a user, and waits for no lock. Where another session holds a strong lock on
 //! what is read, nothing is kept for that plan.
 //!
-//! A correlation is stale, and the planner's own counts again, when the table was rewritten (a restore does
-//! that), when it has a fifth more or fewer rows, or when ANALYZE has found one that is off by a tenth.
+//! A correlation becomes stale when the table is rewritten (as by a restore), when it has a fifth more or
+//! fewer rows, or when ANALYZE finds another one by a tenth. Then the planner's own counts again.
 
 mod keep;
 mod kept;
@@ -72,7 +72,6 @@ fn forget_uncorrected() {
     UNCORRECTED.iter().for_each(|place| place.store(0, Ordering::Relaxed));
 }
 
-/// Forgets all that was read.
 fn forget_all() {
     forget_uncorrected();
     forget_in(&READ, std::mem::take);
@@ -169,17 +168,17 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
     let is_known = found.is_some();
     let kept = found.unwrap_or_default();
     let has_kept = !kept.is_empty();
-    // Also those of indexes that this plan does not know of: a later one may, without any notice.
+    // Also of indexes that this plan does not know: a later plan may know them without any notice to us.
     let counting = kept.iter().filter(|kept| kept.stale.is_none());
     let values = counting.map(|kept| (kept.index, (table, Some(kept.correlation))));
     INDEXES.with_borrow_mut(|known| {
         READ.with_borrow_mut(|read| {
             let most = indexes.clone().count() + kept.len();
-            // Without memory nothing is kept, and what was known before does not count.
-            if known.try_reserve(most).and_then(|()| read.try_reserve(1)).is_err() {
+            let has_room = known.try_reserve(most).and_then(|()| read.try_reserve(1)).is_ok();
+            // Without memory all is forgotten. Maps that were allocated from the reserve must not stay there.
+            if memory::check().is_err() || !has_room {
                 forget_uncorrected();
-                known.clear();
-                read.clear();
+                (*known, *read) = Default::default();
                 return false;
             }
             known.extend(indexes.map(|index| (index, (table, None))));
@@ -194,8 +193,8 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
     })
 }
 
-/// Until this is dropped, the planner is told that some indexes have this correlation, whatever is kept. For
-/// use while relations are said to lie elsewhere: at other times the planner's hook passes by most tables.
+/// Until this is dropped, the planner takes this correlation for some indexes, whatever is kept. Only for use
+/// while the planner sees another tablespace: otherwise its hook passes by most tables.
 pub(in crate::pg) struct Telling(());
 
 impl Telling {
@@ -218,8 +217,10 @@ fn correlation_of(index: pg_sys::Oid) -> Option<f64> {
         let (_, correlation) = told.as_ref().filter(|(indexes, _)| indexes.contains(&index))?;
         Some(*correlation)
     });
-    let kept = || INDEXES.with(|indexes| indexes.try_borrow().ok()?.get(&index)?.1);
-    told.or_else(|| if gucs::correct_correlation() { kept() } else { None })
+    if told.is_some() || !gucs::correct_correlation() {
+        return told;
+    }
+    INDEXES.with(|indexes| indexes.try_borrow().ok()?.get(&index)?.1)
 }
 
 unsafe extern "C-unwind" {

@@ -1,6 +1,6 @@
 //! EXPLAIN of a query in a read-only subtransaction, and the names in a plan back to oids.
 
-use io_probe_core::plan;
+use io_probe_advise::plan;
 use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::Result;

@@ -18,20 +18,18 @@ use crate::pg::storage::wal;
 pub(crate) struct SettingValue {
     /// Its value as SHOW prints it, which ALTER SYSTEM takes.
     pub(crate) shown: String,
-    /// The same in the setting's own unit.
+    /// Its value in its own unit, as a bare number.
     setting: String,
     /// Where it comes from, as `pg_settings.source` says.
     pub(crate) source: String,
 }
 
 impl SettingValue {
-    /// The value that a tablespace has of its own.
     pub(crate) fn of_tablespace(value: &str) -> Self {
         let (shown, setting) = (value.to_owned(), value.to_owned());
         Self { shown, setting, source: "tablespace".to_owned() }
     }
 
-    /// The value of a setting that is a number.
     pub(crate) fn number(&self) -> Option<f64> {
         self.setting.parse().ok()
     }
@@ -67,7 +65,8 @@ pub(crate) fn own_schema() -> String {
     names::rows(query, &[]).into_iter().next().unwrap_or_default()
 }
 
-/// A permanent table, or materialized view, that is neither the server's own nor this extension's.
+/// A table, or materialized view, that is neither the server's own nor this extension's, nor temporary; and
+/// where that can be read, unlogged ones.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UserTable {
     pub(crate) oid: pg_sys::Oid,
@@ -77,35 +76,61 @@ pub(crate) struct UserTable {
     path: Option<PathBuf>,
     /// May the caller read or maintain it?
     pub(crate) may_probe: bool,
+    /// Its TOAST table, to which the same right leads.
+    pub(crate) toast: Option<ToastTable>,
 }
 
+#[derive(Debug, Deserialize)]
+pub(crate) struct ToastTable {
+    pub(crate) oid: pg_sys::Oid,
+    path: Option<PathBuf>,
+}
+
+// Bytes are those of the main fork by what its files say: no lock is taken, so that nothing is waited for.
 impl UserTable {
-    /// Bytes of the main fork by what its files say: no lock is taken, so that nothing is waited for.
     pub(crate) fn bytes(&self) -> u64 {
-        self.path.as_ref().map_or(0, |path| bytes_of_files(&data_directory().join(path)))
+        bytes_of_fork(self.path.as_deref())
     }
+}
+
+impl ToastTable {
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_of_fork(self.path.as_deref())
+    }
+}
+
+fn bytes_of_fork(path: Option<&Path>) -> u64 {
+    path.map_or(0, |path| bytes_of_files(&data_directory().join(path)))
 }
 
 /// Bytes of the segments of a fork, of which `path` is the first.
 pub(in crate::pg) fn bytes_of_files(path: &Path) -> u64 {
-    let segment = |number: u32| {
+    let segments = (0..).map_while(|number: u32| {
         let mut path = path.as_os_str().to_owned();
         if number > 0 {
             path.push(format!(".{number}"));
         }
         std::fs::metadata(path).ok().map(|found| found.len())
-    };
-    (0..).map_while(segment).sum()
+    });
+    segments.sum()
 }
 
-/// The largest table that the caller may read.
+/// The largest of the user's tables and their TOAST tables.
 pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
     let mut largest = None;
-    user_tables(|table| {
-        let bytes = if table.may_probe { table.bytes() } else { return };
+    let mut take = |bytes, oid| {
         if largest.is_none_or(|(most, _)| bytes >= most) {
-            largest = Some((bytes, table.oid));
+            largest = Some((bytes, oid));
         }
+    };
+    user_tables(|table| {
+        if !table.may_probe {
+            return;
+        }
+        if let Some(toast) = &table.toast {
+            take(toast.bytes(), toast.oid);
+        }
+        take(table.bytes(), table.oid);
     });
     largest.map(|(_, oid)| oid)
 }
@@ -119,8 +144,9 @@ pub(crate) fn user_tables(mut take: impl FnMut(UserTable)) {
         // Of a table that is gone by now, the path is NULL, and so is the right.
         let query = format!(
             "WITH found AS MATERIALIZED ( \
-                 SELECT c.oid, c.reltablespace FROM pg_class AS c \
-                 WHERE c.oid > {}::oid AND c.relkind IN ('r', 'm') AND c.relpersistence = 'p' \
+                 SELECT c.oid, c.reltablespace, c.reltoastrelid AS toast FROM pg_class AS c \
+                 WHERE c.oid > {}::oid AND c.relkind IN ('r', 'm') AND (c.relpersistence = 'p' \
+                     OR c.relpersistence = 'u' AND NOT pg_is_in_recovery()) \
                  AND c.relnamespace NOT IN (SELECT n.oid FROM pg_namespace AS n \
                      WHERE n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast')) \
                  AND c.oid NOT IN (SELECT own.oid FROM {}) \
@@ -128,7 +154,9 @@ pub(crate) fn user_tables(mut take: impl FnMut(UserTable)) {
              ) \
              SELECT json_build_object('oid', found.oid::int8, 'spcname', t.spcname, \
                  'path', pg_relation_filepath(found.oid), \
-                 'may_probe', coalesce(has_table_privilege(found.oid, '{}'), false)) \
+                 'may_probe', coalesce(has_table_privilege(found.oid, '{}'), false), \
+                 'toast', CASE WHEN toast <> 0 THEN json_build_object('oid', toast::int8, \
+                     'path', pg_relation_filepath(toast)) END) \
              FROM found JOIN pg_tablespace AS t ON t.oid = \
                  CASE WHEN reltablespace = 0 THEN {}::oid ELSE reltablespace END \
              ORDER BY found.oid",
@@ -172,11 +200,13 @@ pub(crate) struct Object {
     pub(crate) kind: &'static str,
     /// The tablespace's name, where it is one.
     pub(crate) tablespace: Option<String>,
-    /// Where its files are.
     pub(crate) directory: PathBuf,
 }
 
 impl Object {
+    fn in_tablespace(kind: &'static str, tablespace: Tablespace) -> Self {
+        Self { kind, directory: tablespace.directory(), tablespace: tablespace.name() }
+    }
     /// What a person calls it.
     pub(crate) fn name(&self) -> String {
         self.tablespace.as_ref().map_or_else(|| self.kind.to_owned(), |name| format!("{} {name}", self.kind))
@@ -185,13 +215,8 @@ impl Object {
 
 /// Each tablespace, the WAL, and where this session's temporary files go.
 pub(crate) fn objects() -> Vec<Object> {
-    let in_tablespace = |kind, tablespace: Tablespace| Object {
-        kind,
-        directory: tablespace.directory(),
-        tablespace: tablespace.name(),
-    };
     let wal = Object { kind: "wal", tablespace: None, directory: wal::directory() };
-    let permanent = Tablespace::all().into_iter().map(|t| in_tablespace("tablespace", t));
-    let temporary = Tablespace::temporary().into_iter().map(|t| in_tablespace("temp", t));
+    let permanent = Tablespace::all().into_iter().map(|t| Object::in_tablespace("tablespace", t));
+    let temporary = Tablespace::temporary().into_iter().map(|t| Object::in_tablespace("temp", t));
     permanent.chain([wal]).chain(temporary).collect()
 }

@@ -24,7 +24,6 @@ use crate::pg::storage::relation::{MOST_INDEXES, Relation};
 /// An index whose table can be asked for ranges of its first column.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct IndexFacts {
-    /// The table, and the index.
     pub(crate) table: u32,
     pub(crate) index: IndexName,
     /// The other btree indexes of all rows that begin with the column in this order.
@@ -69,12 +68,11 @@ pub(crate) struct KnownIndexes {
     pub(crate) left_out: Vec<String>,
 }
 
-/// Why a column is left out.
 const UNLIKE_ANALYZE: &str = "its statistics are too large, or none that ANALYZE makes";
 const ROWS_UNKNOWN: &str = "how many rows the table has is not known: ANALYZE it";
 
-/// Indexes of these tables, which have as many pages, that a range query can use, of each column the one of
-/// the fewest columns: at most `of_table` of a table, and `of_all` in all, those of the first tables first.
+/// Indexes that a range query can use, of these tables with their numbers of pages. Of each column it is the
+/// index of the fewest columns. At most `of_table` of a table, and `of_all` in all: the first tables' first.
 pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)], of_table: u32, of_all: usize) -> KnownIndexes {
     /// An index of a column that can be asked for, if there is no reason why not.
     #[derive(Deserialize)]
@@ -204,9 +202,7 @@ const MOST_OTHERS: u32 = 15;
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct AnyIndex {
     pub(crate) index: u32,
-    /// Its access method.
     pub(crate) method: String,
-    /// Can queries use it?
     pub(crate) is_valid: bool,
     /// Rows of the index, and of its table, for each page of the table; as far as that is known.
     pub(crate) rows_of_page: Option<f64>,

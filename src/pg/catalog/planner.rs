@@ -14,33 +14,26 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use io_probe_core::plan;
+use io_probe_advise::plan;
 use pgrx::{pg_guard, pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
-use crate::pg::backend::interrupts;
-use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
-use crate::pg::backend::server;
 use crate::pg::backend::subtransaction::{NotDone, read_only_if_possible};
+use crate::pg::backend::{interrupts, names, server};
 use crate::pg::catalog::corrections::{self, Telling};
 use crate::pg::catalog::explain;
 use crate::pg::compat;
 use crate::pg::settings;
 use crate::pg::storage::relation::Relation;
 
-/// A query of one table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableQuery {
-    /// The table.
     pub(crate) table: pg_sys::Oid,
-    /// What is selected.
     pub(crate) what: &'static str,
-    /// The condition.
     pub(crate) condition: String,
 }
 
-/// A plan that the planner picked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Picked {
     /// Type of the top node, as EXPLAIN names it.
@@ -49,22 +42,19 @@ pub(crate) struct Picked {
     pub(crate) index: Option<String>,
     /// Rows that it expects.
     pub(crate) rows: f64,
-    /// What it costs.
     pub(crate) cost: f64,
-    /// Do workers take part?
     pub(crate) is_parallel: bool,
 }
 
-/// How long a table is held at a time, but for the last plan: others can't VACUUM it meanwhile.
+/// Longest time that a table is locked before the last plan begins: others can't VACUUM it meanwhile.
 const LONGEST_HOLD: Duration = Duration::from_millis(50);
 
 /// How long planning a query may take: a table with slow expressions takes no time from others.
 pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(250);
 
-/// Why a table is not asked about that takes longer.
+/// Why a slower table is left out.
 pub(crate) const SLOW: &str = "planning a query of it takes over a quarter of a second";
 
-/// May workers take part in plans?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParallelPlans {
     None,
@@ -87,23 +77,19 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// To ask for this long at most.
     pub(crate) fn of(most: Duration) -> Self {
         Self { until: Instant::now() + most, slow: RefCell::default() }
     }
 
-    /// To ask for so long from now on.
     pub(crate) fn renew(&mut self, most: Duration) {
         self.until = Instant::now() + most;
     }
 
-    /// The time that is left.
     pub(crate) fn left(&self) -> Duration {
         interrupts::check();
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Is there none?
     pub(crate) fn is_over(&self) -> bool {
         self.left().is_zero()
     }
@@ -157,8 +143,8 @@ fn picked(
         if patience.is_slow(query.table) || patience.is_over() {
             return None;
         }
-        let part = || part(query, &premises[picked.len()..], workers, plain);
-        picked.extend(patience.try_for(query.table, part)?);
+        let left = &premises[picked.len()..];
+        picked.extend(patience.try_for(query.table, || part(query, left, workers, plain))?);
     }
     Some(picked)
 }
@@ -178,8 +164,7 @@ fn part(
     let statement = query_of(&what, table.qualified_name()?, &condition);
     table.as_owner(|| {
         let _elsewhere = Elsewhere::begin(plain);
-        let may_go_on = |place: &usize| *place == 0 || held.elapsed() < LONGEST_HOLD;
-        let places = (0..premises.len()).take_while(may_go_on);
+        let places = (0..premises.len()).take_while(|place| *place == 0 || held.elapsed() < LONGEST_HOLD);
         Spi::connect(|_| {
             places.map(|place| pick(&statement, query.table, &premises[place], workers)).collect()
         })
@@ -199,11 +184,11 @@ fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Parall
     let none: &[(&CStr, &str)] = &[(c"max_parallel_workers_per_gather", "0")];
     let workers = if workers == ParallelPlans::None { none } else { &[] };
     let values = [&costs[..], workers, &settings::PLAIN].concat();
-    let explain = || explain::printed(&names::run(statement, &[], Some(table)));
-    let nodes = plan::nodes(&settings::with(&values, explain)).ok()?;
+    let printed = settings::with(&values, || explain::printed(&names::run(statement, &[], Some(table))));
+    let nodes = plan::nodes(&printed).ok()?;
     let top = nodes.first()?;
     Some(Picked {
-        node_type: top.node_type.clone(),
+        node_type: top.node_type.to_string(),
         index: nodes.iter().take(2).find_map(|node| node.index.clone()),
         rows: top.plan_rows?,
         cost: top.total_cost?,
@@ -213,12 +198,7 @@ fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Parall
 
 /// Can queries of this table be planned, and soon? Err says why not.
 pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
-    let work = || {
-        let open = Relation::open_to_plan(table)?;
-        let explain = query_of("EXPLAIN (FORMAT JSON) SELECT", open.qualified_name()?, "");
-        open.as_owner(|| Spi::connect(|_| leaf_node(&explain, table)))
-    };
-    match read_only_if_possible(LONGEST_PLANNING, AssertUnwindSafe(work)) {
+    match read_only_if_possible(LONGEST_PLANNING, move || scan_of_all(table)) {
         Ok(Some(_)) => Ok(()),
         Err(NotDone::Slow) => Err(SLOW),
         _ => Err(
@@ -228,18 +208,25 @@ pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
     }
 }
 
+/// How a query of all rows of this table scans it; None if the table can't be had.
+fn scan_of_all(table: pg_sys::Oid) -> Option<String> {
+    let open = Relation::open_to_plan(table)?;
+    let explain = query_of("EXPLAIN (FORMAT JSON) SELECT", open.qualified_name()?, "");
+    open.as_owner(|| Spi::connect(|_| leaf_node(&explain, table)))
+}
+
 /// The type of the deepest node of the plan that this EXPLAIN gives, of a query of this table. For a caller
 /// that is connected to SPI.
 pub(in crate::pg) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<String> {
     let nodes = plan::nodes(&explain::printed(&names::run(explain, &[], Some(table)))).ok()?;
-    nodes.into_iter().next_back().map(|node| node.node_type)
+    nodes.into_iter().next_back().map(|node| node.row.node_type.into_owned())
 }
 
-/// The tablespace that relations are said to lie in; 0 if they lie where they do.
+/// Tablespace the planner is made to see; 0: no override.
 static SAID: AtomicU32 = AtomicU32::new(0);
 
 /// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own.
-/// One inside another would do no harm.
+/// May be nested.
 struct Elsewhere {
     before: u32,
 }
@@ -297,11 +284,10 @@ unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut p
 
 /// The cost above which this session would compile a plan. None if it compiles none.
 pub(crate) fn jit_above_cost() -> Option<f64> {
-    let above = server::setting(c"jit_above_cost")?.parse().ok()?;
+    let above = server::number(c"jit_above_cost")?;
     (server::setting(c"jit").as_deref() == Some("on") && above >= 0.0).then_some(above)
 }
 
-/// `cpu_tuple_cost` of this session.
 pub(crate) fn cpu_tuple_cost() -> Option<f64> {
-    server::setting(c"cpu_tuple_cost")?.parse().ok()
+    server::number(c"cpu_tuple_cost")
 }

@@ -87,15 +87,11 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
 /// What a query took and used, from its parsing to its end, parallel workers included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Used {
-    /// Time in nanoseconds.
     pub(crate) elapsed_ns: u64,
-    /// Rows that it returned.
     pub(crate) rows: u64,
     /// Whether it, or a query inside it, was executed under a plan for parallel workers.
     pub(crate) parallel: bool,
-    /// The server's counters of blocks.
     pub(crate) blocks: pg_sys::BufferUsage,
-    /// Bytes of WAL.
     pub(crate) wal_bytes: u64,
 }
 
@@ -111,8 +107,8 @@ pub(crate) fn discard(query: &Query) -> Used {
         let wal_before = unsafe { pg_sys::pgWalUsage.wal_bytes };
         let rows = Spi::connect(|_| {
             // SAFETY: connected to SPI; the statement is a C string; the receiver is a static one of the
-            // server's that drops all it gets. Not read-only by SPI's word, which would refuse volatile
-            // functions' own snapshots: the subtransaction sees to that.
+            // server's that drops all it gets. The subtransaction prevents writes, not SPI's read_only, under
+            // which volatile functions get no snapshots of their own.
             unsafe {
                 let options = pg_sys::SPIExecuteOptions {
                     dest: pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),

@@ -34,7 +34,7 @@ pub(super) fn bounds(table: pg_sys::Oid, column: i16, of_type: pg_sys::Oid) -> O
             std::slice::from_raw_parts(slot.values, count)
         };
         let mut left = MOST_BYTES;
-        let bound = |value: &pg_sys::Datum| {
+        let bounds = values.iter().map(|value| {
             // SAFETY: a value of that type, of which its function makes a C string, which is copied.
             unsafe {
                 if pg_sys::datumGetSize(*value, by_value, length.into()) > LONGEST_BOUND {
@@ -46,12 +46,11 @@ pub(super) fn bounds(table: pg_sys::Oid, column: i16, of_type: pg_sys::Oid) -> O
                 pg_sys::pfree(printed.cast());
                 Some(bound)
             }
-        };
-        values.iter().map(bound).collect()
+        });
+        bounds.collect()
     })
 }
 
-/// The correlation that ANALYZE has found of a column.
 pub(super) fn correlation(relation: pg_sys::Oid, column: i16) -> Option<f32> {
     let kind = pg_sys::STATISTIC_KIND_CORRELATION;
     of_column(relation, column, kind, pg_sys::ATTSTATSSLOT_NUMBERS, |slot| {

@@ -12,9 +12,8 @@ use io_probe_core::run::clock::cpu_of_thread_ns;
 use pgrx::{pg_sys, spi::Spi};
 
 use crate::pg::backend::encoding::query_of;
-use crate::pg::backend::interrupts;
-use crate::pg::backend::names;
 use crate::pg::backend::subtransaction::read_only_if_possible;
+use crate::pg::backend::{interrupts, names};
 use crate::pg::catalog::planner;
 use crate::pg::settings;
 use crate::pg::storage::buffers::Usage;
@@ -45,17 +44,15 @@ pub(crate) fn count(
         // Planning locks the indexes, too: nothing is counted if a lock would have to be waited for.
         let relation = Relation::open_to_plan(relation.oid())?;
         let name = relation.qualified_name()?;
-        let statement = |condition: &str| query_of("SELECT count(*)", name, condition);
         relation.as_owner(|| {
             settings::with(&alone, || {
                 Spi::connect(|_| {
                     let plan = query_of("EXPLAIN (FORMAT JSON) SELECT count(*)", name, conditions.first()?);
-                    (planner::leaf_node(&plan, relation.oid())? == "Tid Range Scan").then(|| {
-                        conditions
-                            .iter()
-                            .map(|condition| timed(&statement(condition), relation.oid()))
-                            .collect()
-                    })
+                    if planner::leaf_node(&plan, relation.oid())? != "Tid Range Scan" {
+                        return None;
+                    }
+                    let counts = conditions.iter().map(|at| query_of("SELECT count(*)", name, at));
+                    Some(counts.map(|statement| timed(&statement, relation.oid())).collect())
                 })
             })
         })

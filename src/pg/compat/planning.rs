@@ -46,7 +46,7 @@ unsafe extern "C-unwind" fn ours(
     }
 }
 
-/// The same for the hook of 19.
+/// Calls the hook before ours, then ours; the server of 19 also calls it for what is no relation.
 #[cfg(feature = "pg19")]
 unsafe extern "C-unwind" fn ours(
     root: *mut pg_sys::PlannerInfo,

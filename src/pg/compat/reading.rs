@@ -7,7 +7,6 @@ use pgrx::pg_sys;
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use crate::pg::settings;
 
-/// The blocks to read.
 pub(in crate::pg) trait Blocks {
     /// All is ready; the first read comes next.
     fn begin(&mut self);
@@ -28,7 +27,6 @@ pub(in crate::pg) trait Blocks {
 pub(in crate::pg) enum ReadAhead {
     /// As a sequential scan of this server does, which on 15 and 16 is not at all.
     Sequential,
-    /// By this many reads.
     By(u32),
     /// As a bitmap heap scan of this server does at this `effective_io_concurrency`.
     Bitmap(u32),

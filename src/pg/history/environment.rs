@@ -1,11 +1,10 @@
 //! What the catalogs and the server say of what is measured, and of where.
 
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::path::PathBuf;
 
 use pgrx::pg_sys;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::pg::backend::encoding::text_or_none;
 use crate::pg::backend::names;
@@ -22,7 +21,7 @@ pub(crate) struct RelationFacts {
     pub(crate) relname: String,
     /// Size of its main fork.
     #[serde(default)]
-    rel_bytes: Option<u64>,
+    pub(crate) rel_bytes: Option<u64>,
     pub(crate) spcname: Option<String>,
     /// The first segment of its main fork, from the data directory; None if it has no files.
     #[serde(skip_serializing)]
@@ -56,34 +55,41 @@ impl RelationFacts {
 }
 
 /// The role that measures, and the server that it is on.
-pub(crate) fn server_facts() -> Value {
-    // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
-    // The last reads shared memory.
-    let (rolname, datname, identifier) = unsafe {
-        let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
-        let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
-        (text_or_none(role), text_or_none(database), pg_sys::GetSystemIdentifier())
-    };
-    json!({
-        "rolname": rolname,
-        "datname": datname,
-        "server_version": server::setting(c"server_version"),
-        "in_recovery": in_recovery(),
-        "cluster_name": server::setting(c"cluster_name").filter(|name| !name.is_empty()),
-        // As text: JSON's numbers are not as exact everywhere.
-        "system_identifier": identifier.to_string(),
-    })
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerFacts {
+    rolname: Option<String>,
+    pub(crate) datname: Option<String>,
+    pub(crate) server_version: Option<String>,
+    pub(crate) in_recovery: bool,
+    cluster_name: Option<String>,
+    /// As text: JSON's numbers are not as exact everywhere.
+    system_identifier: String,
 }
 
-/// The values of these settings as SHOW prints them; None for one that this version lacks. None of them may
-/// be one that only some roles may see.
-pub(crate) fn setting_values<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Option<String>)> {
-    names.iter().map(|&name| {
-        let c_name = CString::new(name).unwrap_or_default();
-        // SAFETY: the name is a C string; a missing setting is allowed and gives NULL, others a C string.
-        let value = unsafe {
-            text_or_none(pg_sys::GetConfigOptionByName(c_name.as_ptr(), std::ptr::null_mut(), true))
+impl ServerFacts {
+    /// As of now.
+    pub(crate) fn now() -> Self {
+        // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
+        // The last reads shared memory.
+        let (rolname, datname, identifier) = unsafe {
+            let role = pg_sys::GetUserNameFromId(pg_sys::GetUserId(), true);
+            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            (text_or_none(role), text_or_none(database), pg_sys::GetSystemIdentifier())
         };
-        (name, value)
-    })
+        Self {
+            rolname,
+            datname,
+            server_version: server::setting(c"server_version"),
+            in_recovery: in_recovery(),
+            cluster_name: server::setting(c"cluster_name").filter(|name| !name.is_empty()),
+            system_identifier: identifier.to_string(),
+        }
+    }
+}
+
+/// The value of a setting as SHOW prints it; None for one that this version lacks. It must not be one that
+/// only some roles may see.
+pub(crate) fn setting_value(name: &CStr) -> Option<String> {
+    // SAFETY: the name is a C string; a missing setting is allowed and gives NULL, others a C string.
+    unsafe { text_or_none(pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true)) }
 }

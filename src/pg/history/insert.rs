@@ -7,10 +7,9 @@ use super::probe::ProbeFunction;
 use super::tables::Tables;
 use crate::error::Result;
 use crate::pg::backend::encoding::{MOST_BYTES, Text};
-use crate::pg::backend::interval::Interval;
-use crate::pg::backend::json::JsonbText;
 use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::statement::StatementRows;
+use crate::pg::backend::{JsonbText, SqlInterval};
 use crate::pg::settings;
 
 /// Most characters of a text of a run: each figure may repeat it when runs are compared.
@@ -97,14 +96,15 @@ pub(crate) fn insert(
          SELECT why FROM wrong UNION ALL SELECT id::text FROM stored"
     );
     let arguments = [result.clone().into(), label.into(), DatumWithOid::null_oid(probe.row_type)];
-    let write = || tables.write(&statement, &arguments, |rows| rows.one_text(MOST_BYTES).unwrap_or_default());
-    let answer = settings::with(&settings::OWN_FORMS, write);
+    let answer = settings::with(&settings::OWN_FORMS, || {
+        tables.write(&statement, &arguments, |rows| rows.one_text(MOST_BYTES).unwrap_or_default())
+    });
     answer.parse().map_err(|_| answer)
 }
 
 /// Deletes the runs that started longer ago than `keep`, and returns how many there were; and the rows of
 /// runs that are gone.
-pub(crate) fn delete_older(keep: Interval) -> i64 {
+pub(crate) fn delete_older(keep: SqlInterval) -> i64 {
     let tables = Tables::find();
     let schema = &tables.schema;
     // In one statement none of its parts sees what another has deleted.

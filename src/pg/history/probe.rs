@@ -1,13 +1,16 @@
 //! A probe of this extension, called by its name with arguments by theirs.
 
+use std::panic::UnwindSafe;
+
+use io_probe_core::run::memory;
 use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
+use crate::error::or_raise;
 use crate::pg::backend::encoding::{MOST_BYTES, c_string};
 use crate::pg::backend::names::{self, from_own};
 use crate::pg::backend::rethrow::Caught;
-use crate::pg::backend::row::as_text;
 use crate::pg::backend::subtransaction;
 use crate::pg::settings;
 
@@ -39,22 +42,40 @@ pub(crate) struct ProbeArgument {
 
 impl ProbeArgument {
     /// Its value as an expression of its type.
-    fn expression(&self, value: &Value<'_>) -> String {
+    fn expression(&self, value: &Given<'_>) -> String {
         let text = match value {
-            Value::Relation(oid) => Some(oid.to_u32().to_string()),
-            Value::Json(value) if self.type_name.ends_with(".jsonb") => Some(value.to_string()),
-            Value::Json(value) => as_text(value),
+            Given::Relation(oid) => Some(oid.to_u32().to_string()),
+            Given::Json(value) if self.type_name.ends_with(".jsonb") => Some(value.to_string()),
+            Given::Json(value) => as_text(value),
         };
         let text = text.map_or_else(|| "NULL".to_owned(), spi::quote_literal);
         format!("{text}::{}", self.type_name)
     }
 }
 
+/// A value as its type's input function reads it; None for NULL.
+fn as_text(value: &Json) -> Option<String> {
+    Some(match value {
+        Json::Null => return None,
+        Json::String(text) => text.clone(),
+        Json::Array(items) => array_literal(items),
+        Json::Bool(_) | Json::Number(_) | Json::Object(_) => value.to_string(),
+    })
+}
+
+fn array_literal(items: &[Json]) -> String {
+    let quoted = items.iter().map(|item| match as_text(item) {
+        Some(text) => format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\"")),
+        None => "NULL".to_owned(),
+    });
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
 /// Arguments of type text that are times.
 const TIMES: [&str; 2] = ["duration", "every"];
 
 /// What an argument is given.
-pub(crate) enum Value<'a> {
+pub(crate) enum Given<'a> {
     Relation(pg_sys::Oid),
     Json(&'a Json),
 }
@@ -102,27 +123,24 @@ impl ProbeFunction {
         names::rows(&query, &[]).into_iter().next()
     }
 
-    /// Calls it with the caller's rights, in a subtransaction: its rows as an array of objects in JSON, in
-    /// which a relation is its oid. What is not the caller's business but bad luck is caught.
-    pub(crate) fn run(&self, values: &[(&str, Value<'_>)]) -> Result<String, Failed> {
+    /// Calls it with the caller's rights: its rows as an array of objects in JSON, in which a relation is its
+    /// oid.
+    pub(crate) fn run(&self, values: &[(&str, Given<'_>)]) -> Result<String, Failed> {
         let statement = c_string(&self.statement(values));
-        subtransaction::attempt(
-            || {
-                let rows = Spi::connect(|_| names::run(&statement, &[], Some(self.oid)).one_text(MOST_BYTES));
-                Ok(rows.unwrap_or_else(|| "[]".to_owned()))
-            },
-            |error| failed(error).map(Err),
-        )
+        attempt(|| {
+            let rows = Spi::connect(|_| names::run(&statement, &[], Some(self.oid)).one_text(MOST_BYTES));
+            rows.unwrap_or_else(|| "[]".to_owned())
+        })
     }
 
     /// The values of arguments but the relation, as their types print them, without defaults. The function
     /// has taken them.
-    pub(crate) fn plain(&self, values: &[(&str, Value<'_>)]) -> Map<String, Json> {
+    pub(crate) fn plain(&self, values: &[(&str, Given<'_>)]) -> Map<String, Json> {
         let pair = |argument: &ProbeArgument, expression: &str| {
             let interval = if TIMES.contains(&argument.name.as_str()) { "::interval" } else { "" };
             format!("{}, ({expression}){interval}", spi::quote_literal(&argument.name))
         };
-        let given = || self.given(values).filter(|(_, value)| matches!(value, Value::Json(_)));
+        let given = || self.given(values).filter(|(_, value)| matches!(value, Given::Json(_)));
         let is: Vec<_> =
             given().map(|(argument, value)| pair(argument, &argument.expression(value))).collect();
         let defaults: Vec<_> =
@@ -138,14 +156,14 @@ impl ProbeFunction {
     /// The arguments that are given a value.
     fn given<'a, 'b>(
         &'a self,
-        values: &'a [(&str, Value<'b>)],
-    ) -> impl Iterator<Item = (&'a ProbeArgument, &'a Value<'b>)> {
+        values: &'a [(&str, Given<'b>)],
+    ) -> impl Iterator<Item = (&'a ProbeArgument, &'a Given<'b>)> {
         let argument = |name| self.arguments.iter().find(|argument| argument.name == name);
         values.iter().filter_map(move |(name, value)| Some((argument(*name)?, value)))
     }
 
-    fn statement(&self, values: &[(&str, Value<'_>)]) -> String {
-        let given = |(argument, value): (&ProbeArgument, &Value<'_>)| {
+    fn statement(&self, values: &[(&str, Given<'_>)]) -> String {
+        let given = |(argument, value): (&ProbeArgument, &Given<'_>)| {
             format!("{} => {}", spi::quote_identifier(&argument.name), argument.expression(value))
         };
         let arguments: Vec<String> = self.given(values).map(given).collect();
@@ -165,6 +183,16 @@ impl ProbeFunction {
             arguments.join(", ")
         )
     }
+}
+
+/// Runs a probe in a subtransaction. An ERROR that is not the caller's business but bad luck is caught.
+pub(crate) fn attempt<T>(probe: impl FnOnce() -> T + UnwindSafe) -> Result<T, Failed> {
+    let with_reserve = || {
+        // An earlier one may have ended for want of memory.
+        or_raise(memory::begin());
+        Ok(probe())
+    };
+    subtransaction::attempt(with_reserve, |error| failed(error).map(Err))
 }
 
 /// None for an ERROR that is to be raised again.

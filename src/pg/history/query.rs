@@ -4,20 +4,22 @@
 //! Read with the caller's rights. Tables and views are found through the extension, not through search_path,
 //! under which the queries see nothing but the server's own functions and operators.
 
+use io_probe_core::run::memory;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
+use super::MOST_OF_TEXT;
 use super::tables::Tables;
+use crate::error::or_raise;
 use crate::pg::backend::encoding::MOST_BYTES;
 use crate::pg::backend::names;
-use crate::pg::backend::statement::StatementRows;
 use crate::pg::settings;
 
-/// Most runs before the ones in question that count, of each series and configuration. More would tell hardly
-/// more of the noise, and less of the present one.
+/// Most runs before the compared ones that count, of each series and configuration. Older ones tell less of
+/// the present noise.
 const MOST_EARLIER: u32 = 30;
 
-/// The same where labels are compared, with the labels' own runs: these are of many series.
+/// As many where labels are compared, the labels' own runs included: these are of many series.
 const MOST_EARLIER_OF_LABEL: u32 = 20;
 
 /// Most runs of a label that count, of each series.
@@ -27,16 +29,13 @@ const MOST_OF_LABEL: u32 = 50;
 const ARGUMENTS: &str = "(SELECT CASE WHEN plain -> 'options' = '{}' THEN plain - 'options' ELSE plain END \
      FROM (VALUES (args - 'seed' #- '{options,wait}' #- '{options,seed}')) AS given (plain))";
 
-/// What is compared.
 pub(crate) enum Sides<'a> {
-    /// Two runs, by their numbers.
     Runs(i64, i64),
     /// The runs of two labels, of each pair of series with the same probe, object and arguments. Their
     /// databases and clusters may be others: a table may have moved.
     Labels(&'a str, &'a str),
 }
 
-/// A stored run.
 #[derive(Debug, Deserialize)]
 pub(crate) struct StoredRun {
     pub(crate) id: i64,
@@ -45,13 +44,10 @@ pub(crate) struct StoredRun {
     pub(crate) message: Option<String>,
 }
 
-/// Which side a run is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RunSide {
-    /// The first.
     A,
-    /// The second.
     B,
     /// Neither: it ran before the later of them, with the series and configuration of one.
     Past,
@@ -93,17 +89,9 @@ const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch
          line.other_bytes, \
      'steal_pct', line.steal_pct)";
 
-/// What else is known of the row of a figure `found`, and of its run, of which a share may be no number. (A
-/// ping is so few bytes that any others are many.)
+/// What else is known of the row of a figure `found`, and of its run, whose share of steal may be NaN. Bytes
+/// are left out for a ping: it has so few that any others are many.
 fn line(schema: &str) -> String {
-    let bytes = |of_row: &str, of_run: &str| {
-        format!(
-            "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
-                  THEN (own.result ->> '{of_row}')::float8
-                  WHEN found.probe IN ('depth', 'page_cost', 'sync', 'report')
-                  THEN run.{of_run} END AS {of_run}"
-        )
-    };
     format!(
         "LATERAL (
              SELECT {}, {}, CASE WHEN run.steal_pct BETWEEN 0 AND 100 THEN run.steal_pct END AS steal_pct,
@@ -116,16 +104,27 @@ fn line(schema: &str) -> String {
     )
 }
 
-/// The rows of a stored report, as JSON; None if there is no such run.
-pub(crate) fn report_lines(run: i64) -> Option<Vec<String>> {
+/// A number of bytes, from where the probe has it: its row, or its run.
+fn bytes(of_row: &str, of_run: &str) -> String {
+    format!(
+        "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
+              THEN (own.result ->> '{of_row}')::float8
+              WHEN found.probe IN ('depth', 'page_cost', 'sync', 'report')
+              THEN run.{of_run} END AS {of_run}"
+    )
+}
+
+/// The first rows of a stored report, as JSON; None if there is no such run.
+pub(crate) fn report_lines(run: i64, most: usize) -> Option<Vec<String>> {
     let schema = Tables::find().schema;
     let query = format!(
         "SELECT result::text FROM {schema}.io_probe_results AS line \
          WHERE run_id = $1 AND EXISTS (SELECT FROM {schema}.io_probe_runs AS run \
-             WHERE run.id = line.run_id AND probe = 'report' AND status = 'ok') ORDER BY ordinal"
+             WHERE run.id = line.run_id AND probe = 'report' AND status = 'ok') ORDER BY ordinal LIMIT {most}"
     );
-    let read = |rows: &StatementRows| rows.texts(MOST_BYTES).flatten().collect::<Vec<String>>();
-    let rows = names::run_own(&query, &[run.into()], read);
+    let rows = names::run_own(&query, &[run.into()], |rows| {
+        or_raise(memory::collect(rows.texts(MOST_BYTES).flatten()))
+    });
     (!rows.is_empty()).then_some(rows)
 }
 
@@ -135,7 +134,7 @@ fn sort_by_time(runs: &mut [RunValue]) {
 }
 
 /// A figure, see `io_probe_metrics`.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Metric {
     pub(crate) probe: String,
     pub(crate) object: String,
@@ -167,12 +166,20 @@ pub(crate) struct Recent {
     pub(crate) before: Vec<RunValue>,
     /// Does the server sync its WAL in this way? None of other probes, and where that is not known.
     pub(crate) in_use: Option<bool>,
-    /// When the first of the last runs started, as text, and the number of the last.
-    pub(crate) since: String,
+    /// When the first of the last runs started, in microseconds since 2000-01-01 00:00 UTC, and the number of
+    /// the last.
+    pub(crate) since: i64,
     pub(crate) run_id: i64,
 }
 
-/// The runs of these numbers that are stored.
+impl Recent {
+    /// Where it stands among the rows.
+    pub(crate) fn place(&self) -> impl Ord {
+        let Metric { probe, object, item, metric, .. } = &self.metric;
+        (probe, object, self.run_id, self.ordinal, metric, item)
+    }
+}
+
 pub(crate) fn runs(ids: &[i64]) -> Vec<StoredRun> {
     let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
     ask(|schema| {
@@ -195,63 +202,30 @@ pub(crate) fn has_label(label: &str) -> bool {
 impl Sides<'_> {
     /// CTEs of which the last is `sides`: the runs of both, and which of them belong together.
     fn query(&self, schema: &str) -> String {
-        let columns = "series, configuration, started_at, id";
         match self {
-            Sides::Runs(a, b) => {
-                let run = |id, side| {
-                    format!(
-                        "SELECT '' AS pair, '{side}' AS whose, {columns} FROM {schema}.io_probe_runs \
-                             WHERE id = {id}"
-                    )
-                };
-                format!("WITH sides AS ({} UNION ALL {})", run(a, 'a'), run(b, 'b'))
-            }
-            Sides::Labels(a, b) => {
-                // From one series of the label to the next by the index. What belongs together is hashed,
-                // since each figure has it.
-                let series = |label: &str, side| {
-                    let of_label = format!(
-                        "FROM {schema}.io_probe_runs WHERE label = {} AND status = 'ok'",
-                        pgrx::spi::quote_literal(label)
-                    );
-                    format!(
-                        "series_{side} (series) AS (
-                             (SELECT series {of_label} ORDER BY series LIMIT 1)
-                             UNION ALL
-                             SELECT (SELECT io_probe_runs.series {of_label}
-                                       AND io_probe_runs.series > last.series
-                                     ORDER BY io_probe_runs.series LIMIT 1)
-                             FROM series_{side} AS last WHERE last.series IS NOT NULL
-                         ), runs_{side} AS (
-                             SELECT run.* FROM series_{side} AS last, LATERAL (
-                                 SELECT hashtextextended(
-                                            concat_ws(E'\\n', probe, object, {ARGUMENTS}), 0)::text AS pair,
-                                        '{side}' AS whose, {columns}
-                                 {of_label} AND io_probe_runs.series = last.series
-                                 ORDER BY started_at DESC, id DESC LIMIT {MOST_OF_LABEL}
-                             ) AS run
-                         )"
-                    )
-                };
-                format!(
-                    // A series that both have is compared with itself: of servers of unequal speed the means
-                    // of all would differ as soon as one has more runs.
-                    "WITH RECURSIVE {}, {}, of_both AS (
-                         SELECT series FROM series_a INTERSECT SELECT series FROM series_b
-                     ), paired AS (
-                         SELECT CASE WHEN series = ANY (ARRAY(SELECT series FROM of_both))
-                                     THEN series ELSE pair END AS pair,
-                                whose, {columns}
-                         FROM (SELECT * FROM runs_a UNION ALL SELECT * FROM runs_b) AS run
-                     ), sides AS (
-                         SELECT * FROM paired WHERE pair = ANY (ARRAY(
-                             SELECT pair FROM paired WHERE whose = 'a'
-                             INTERSECT SELECT pair FROM paired WHERE whose = 'b'))
-                     )",
-                    series(a, 'a'),
-                    series(b, 'b')
-                )
-            }
+            Sides::Runs(a, b) => format!(
+                "WITH sides AS ({} UNION ALL {})",
+                side_of_run(schema, *a, 'a'),
+                side_of_run(schema, *b, 'b')
+            ),
+            Sides::Labels(a, b) => format!(
+                // A series that both have is compared with itself: of servers of unequal speed the means
+                // of all would differ as soon as one has more runs.
+                "WITH RECURSIVE {}, {}, of_both AS (
+                     SELECT series FROM series_a INTERSECT SELECT series FROM series_b
+                 ), paired AS (
+                     SELECT CASE WHEN series = ANY (ARRAY(SELECT series FROM of_both))
+                                 THEN series ELSE pair END AS pair,
+                            whose, {SIDE_COLUMNS}
+                     FROM (SELECT * FROM runs_a UNION ALL SELECT * FROM runs_b) AS run
+                 ), sides AS (
+                     SELECT * FROM paired WHERE pair = ANY (ARRAY(
+                         SELECT pair FROM paired WHERE whose = 'a'
+                         INTERSECT SELECT pair FROM paired WHERE whose = 'b'))
+                 )",
+                series_of_label(schema, a, 'a'),
+                series_of_label(schema, b, 'b')
+            ),
         }
     }
 
@@ -326,18 +300,58 @@ impl Sides<'_> {
                  ), told AS (
                      SELECT pair, min(probe) AS probe, max(object) FILTER (WHERE whose = 'b') AS object,
                             min(place) AS place, name,
-                            string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = 'a') AS a,
-                            string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = 'b') AS b
+                            {} AS a, {} AS b
                      FROM facts GROUP BY pair, name
                  )
                  SELECT name, a, b, CASE WHEN min(probe) = max(probe) THEN min(probe) END AS probe,
                         CASE WHEN min(object) = max(object) THEN min(object) END AS object
                  FROM told WHERE a IS DISTINCT FROM b
                  GROUP BY name, a, b ORDER BY min(place), name, min(probe), min(object)",
-                self.query(schema)
+                self.query(schema),
+                values_of('a'),
+                values_of('b')
             )
         })
     }
+}
+
+const SIDE_COLUMNS: &str = "series, configuration, started_at, id";
+
+fn side_of_run(schema: &str, id: i64, side: char) -> String {
+    format!(
+        "SELECT '' AS pair, '{side}' AS whose, {SIDE_COLUMNS} FROM {schema}.io_probe_runs WHERE id = {id}"
+    )
+}
+
+/// CTEs of a label's series, found one after the other by the index, and of their runs. What belongs together
+/// is hashed, since each figure has it.
+fn series_of_label(schema: &str, label: &str, side: char) -> String {
+    let label = pgrx::spi::quote_literal(label);
+    let of_label = format!("FROM {schema}.io_probe_runs WHERE label = {label} AND status = 'ok'");
+    format!(
+        "series_{side} (series) AS (
+             (SELECT series {of_label} ORDER BY series LIMIT 1)
+             UNION ALL
+             SELECT (SELECT io_probe_runs.series {of_label} AND io_probe_runs.series > last.series
+                     ORDER BY io_probe_runs.series LIMIT 1)
+             FROM series_{side} AS last WHERE last.series IS NOT NULL
+         ), runs_{side} AS (
+             SELECT run.* FROM series_{side} AS last, LATERAL (
+                 SELECT hashtextextended(concat_ws(E'\\n', probe, object, {ARGUMENTS}), 0)::text AS pair,
+                        '{side}' AS whose, {SIDE_COLUMNS}
+                 {of_label} AND io_probe_runs.series = last.series
+                 ORDER BY started_at DESC, id DESC LIMIT {MOST_OF_LABEL}
+             ) AS run
+         )"
+    )
+}
+
+/// The values of a circumstance on one side, cut to the length of a stored text: there may be many.
+fn values_of(side: char) -> String {
+    format!(
+        "left(string_agg(DISTINCT value, ', ' ORDER BY value) FILTER (WHERE whose = '{side}'), \
+             {MOST_OF_TEXT})"
+    )
 }
 
 /// The `last` latest runs of each series, and up to [`MOST_EARLIER`] before them.
@@ -393,7 +407,9 @@ fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
                     min(found.ordinal) AS ordinal,
                     coalesce(jsonb_agg({RUN_VALUE}) FILTER (WHERE chosen.now), '[]') AS now,
                     coalesce(jsonb_agg({RUN_VALUE}) FILTER (WHERE NOT chosen.now), '[]') AS before,
-                    bool_or(line.in_use) FILTER (WHERE chosen.now) AS in_use, chosen.since, chosen.run_id
+                    bool_or(line.in_use) FILTER (WHERE chosen.now) AS in_use, chosen.run_id,
+                    (extract(epoch FROM chosen.since - '2000-01-01 00:00 UTC'::timestamptz) * 1000000)::int8
+                        AS since
              FROM chosen, LATERAL (
                  SELECT * FROM {schema}.io_probe_metrics AS metrics WHERE metrics.run_id = chosen.id OFFSET 0
              ) AS found, {}

@@ -23,7 +23,6 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// The tables of this database.
     pub(super) fn find() -> Self {
         let of_result = "pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
              AND a.attidentity = '' AND a.attgenerated = '' AND a.attname NOT IN ('label', 'recorded_at')";

@@ -19,13 +19,11 @@ use crate::pg::storage::relation::{Fork, Relation};
 pub(crate) struct Usage(pub(crate) pg_sys::BufferUsage);
 
 impl Usage {
-    /// Totals of this backend.
     pub(in crate::pg) fn now() -> Self {
         // SAFETY: a variable of this backend, only ever changed by it.
         Self(unsafe { pg_sys::pgBufferUsage })
     }
 
-    /// Adds what was counted since `earlier`.
     pub(in crate::pg) fn add_since(&mut self, earlier: Usage) {
         // SAFETY: as above; what is added is the difference between two states of the same counters.
         unsafe { pg_sys::BufferUsageAccumDiff(&mut self.0, &raw const pg_sys::pgBufferUsage, &earlier.0) };
@@ -43,13 +41,11 @@ impl Usage {
         (self.0.shared_blks_written + self.0.local_blks_written) as u64
     }
 
-    /// Blocks found in buffers.
     pub(crate) fn hits(&self) -> u64 {
         (self.0.shared_blks_hit + self.0.local_blks_hit) as u64
     }
 }
 
-/// A page, and the buffer that it is in.
 #[derive(Clone, Copy)]
 struct Page {
     /// Number of the shared buffer; without a meaning for one of the session's own.
@@ -114,7 +110,6 @@ unsafe fn page_in(
 pub(crate) struct ResidentBlocks([u64; Fork::Init as usize + 1]);
 
 impl ResidentBlocks {
-    /// Counts now.
     pub(crate) fn of(relation: &Relation) -> Self {
         let mut counts = Self(Default::default());
         for page in resident_pages(relation) {
@@ -125,7 +120,6 @@ impl ResidentBlocks {
         counts
     }
 
-    /// The blocks of one fork.
     pub(crate) fn in_fork(&self, fork: Fork) -> u64 {
         self.0[fork as usize]
     }
@@ -140,12 +134,10 @@ pub(crate) struct Resident<'a> {
 }
 
 impl<'a> Resident<'a> {
-    /// The resident blocks of this fork.
     pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
         Self { relation, fork, blocks: OnceCell::new() }
     }
 
-    /// The blocks, ascending.
     pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
         self.blocks.get_or_init(|| {
             let mut blocks = Vec::new();
@@ -162,7 +154,7 @@ impl<'a> Resident<'a> {
         })
     }
 
-    /// The same, without a copy.
+    /// The blocks themselves in place of a copy.
     pub(in crate::pg) fn into_blocks(self) -> Vec<pg_sys::BlockNumber> {
         self.blocks();
         self.blocks.into_inner().unwrap_or_default()
@@ -176,13 +168,13 @@ impl<'a> Resident<'a> {
         }
         let resident = self.blocks();
         let block_size = u64::from(pg_sys::BLCKSZ);
-        let in_segment = |block: u64| block % u64::from(pg_sys::RELSEG_SIZE) * block_size;
         let first = resident.partition_point(|block| u64::from(*block) < part.blocks.start);
         let ranges: Vec<_> = resident[first..]
             .iter()
             .map(|block| u64::from(*block))
             .take_while(|block| *block < part.blocks.end)
-            .map(|block| in_segment(block)..in_segment(block) + block_size)
+            .map(|block| block % u64::from(pg_sys::RELSEG_SIZE) * block_size)
+            .map(|start| start..start + block_size)
             .collect();
         holes.without(&ranges)
     }
@@ -251,8 +243,8 @@ pub(crate) fn evict_blocks(
     evict_pages(relation, is_wanted, should_stop)
 }
 
-/// Makes a buffer let go of its page, if that still is one of this relation's, and wanted. Should it get
-/// another page right after that look, whoever needs that one reads it again.
+/// Makes a buffer let go of its page, if that still is a wanted one of this relation. If the buffer gets
+/// another page right after that look, that page goes, and is read again when it is needed.
 ///
 /// # Safety
 /// `buffer` must be the number of a shared buffer.
@@ -282,9 +274,8 @@ pub(in crate::pg) fn evict_if_unused(relation: &Relation, mut buffers: Vec<pg_sy
     let file = unsafe { compat::file_id(relation.as_ptr()) };
     // More than one use means that another process has touched it, as rings of buffers take it; and a dirty
     // page was changed by another process.
-    let is_unused = |page: &Page| !page.is_used_again && !page.is_dirty;
     for buffer in buffers {
         // SAFETY: the number of a shared buffer, since the relation is not temporary.
-        unsafe { evict_if(buffer, file, is_unused) };
+        unsafe { evict_if(buffer, file, |page| !page.is_used_again && !page.is_dirty) };
     }
 }

@@ -1,13 +1,12 @@
 //! The expressions that belong to a table, which the server evaluates while it plans a query of that table:
 //! what is constant in those of its indexes and statistics.
 //!
-//! Functions in them that are not the server's could do anything, for any time, with the rights of the role
-//! that has a query planned; and what they were compiled to may be of that session's making. An operator
-//! leads to others (its negator, its commutator), and a range type to functions of its own, which the planner
-//! calls to estimate how many rows satisfy a condition.
+//! Functions in them that are not the server's could do anything, and take any time, with the rights of the
+//! role that has a query planned. The planner also calls what an operator leads to (its negator, its
+//! commutator), and functions of a range type, to estimate how many rows satisfy a condition.
 //!
-//! What the server's own functions make of constants is computed while planning, too, and without a look for
-//! a cancel: `md5(repeat('x', 1000000000))` takes seconds, and there may be many such.
+//! The planner also computes the server's own functions of constants, and can't be cancelled meanwhile:
+//! `md5(repeat('x', 1000000000))` takes seconds, and there may be many such.
 
 use std::ffi::c_void;
 

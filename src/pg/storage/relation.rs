@@ -26,11 +26,9 @@ pub(crate) struct Relation {
     _unchanged: Option<Held>,
 }
 
-/// A fork of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Fork {
-    /// The fork that holds the data.
     Main = pg_sys::ForkNumber::MAIN_FORKNUM,
     FreeSpace = pg_sys::ForkNumber::FSM_FORKNUM,
     Visibility = pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM,
@@ -53,8 +51,8 @@ impl Relation {
     /// Opens a relation to read it: the caller needs SELECT (from 17 on, or MAINTAIN) on it, or on its table.
     /// `function` is the caller's name, for hints.
     pub(crate) fn open_to_read(oid: pg_sys::Oid, function: &str) -> Result<Self> {
-        // Before the lock, so that no session without the right waits or is waited for; and after it, when
-        // nothing changes any more.
+        // Before the lock, so that a session without the right neither waits nor blocks; and again under it,
+        // when nothing changes any more.
         check_may_read(oid)?;
         let relation = Self::open(oid)?;
         check_may_read(oid)?;
@@ -106,7 +104,6 @@ impl Relation {
             .detail("It is being built, or that has failed."))
     }
 
-    /// Refuses what is no table.
     pub(crate) fn check_is_table(&self) -> Result<()> {
         if [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
             return Ok(());
@@ -119,8 +116,8 @@ impl Relation {
         })
     }
 
-    /// Opens a table to write to it with its owner's rights: not if it has triggers, which would have them as
-    /// well. A role that may make triggers, or a foreign key that refers to the table, need not be its owner.
+    /// Opens a table to write to it with its owner's rights. Refuses one with triggers, which would run with
+    /// these rights: other roles than the owner may make triggers, and foreign keys that refer to the table.
     pub(in crate::pg) fn open_to_write(oid: pg_sys::Oid) -> Result<Self> {
         // The statement will take this lock, too; it keeps others from making triggers and foreign keys until
         // the end of the transaction.
@@ -216,7 +213,6 @@ impl Relation {
         self.source(Fork::Main).map_or(0, |source| source.blocks())
     }
 
-    /// The directory of the relation's files.
     pub(crate) fn directory(&self) -> PathBuf {
         // SAFETY: the relation is open and has storage.
         let path = unsafe { compat::fork_path(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM) };
@@ -241,7 +237,6 @@ impl Relation {
         self.relation
     }
 
-    /// Its oid.
     pub(crate) fn oid(&self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation).rd_id }
@@ -265,7 +260,6 @@ impl Relation {
         self.form().relpersistence as u8
     }
 
-    /// Is it temporary?
     pub(crate) fn is_temporary(&self) -> bool {
         self.persistence() == pg_sys::RELPERSISTENCE_TEMP
     }
@@ -275,24 +269,20 @@ impl Relation {
         unsafe { (*self.relation).rd_islocaltemp }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> String {
         // SAFETY: a name is a NUL-terminated array.
         unsafe { text(self.form().relname.data.as_ptr()) }
     }
 
-    /// Its schema's name.
     pub(crate) fn schema(&self) -> Option<String> {
         // SAFETY: a catalog lookup; NULL when there is none.
         unsafe { text_or_none(pg_sys::get_namespace_name(self.form().relnamespace)) }
     }
 
-    /// Is it a btree index?
     pub(in crate::pg) fn is_btree(&self) -> bool {
         self.kind() == pg_sys::RELKIND_INDEX && self.form().relam == pg_sys::BTREE_AM_OID
     }
 
-    /// Is it a btree index of this table?
     pub(in crate::pg) fn is_btree_of(&self, table: pg_sys::Oid) -> bool {
         self.is_btree() && self.held.oids == [table, self.oid()]
     }
@@ -305,11 +295,10 @@ impl Relation {
         relation.indexes().into_iter().all(Self::is_free).then_some(relation)
     }
 
-    /// The same to have queries of it planned: None also if that would call functions that are not the
-    /// server's, or lock more than [`MOST_INDEXES`] indexes.
+    /// Opens a table to have queries of it planned, as [`Self::open_if_free`] does. None also if planning
+    /// would call functions that are not the server's, or lock more than [`MOST_INDEXES`] indexes.
     pub(in crate::pg) fn open_to_plan(oid: pg_sys::Oid) -> Option<Self> {
-        // No session makes an index or statistics until it is done, and no VACUUM begins. A standby can't
-        // have that lock.
+        // This keeps others from making an index or statistics, and from VACUUM. A standby can't lock so.
         let unchanged = if in_recovery() { None } else { Some(Held::take_as(oid, UNCHANGED)?) };
         let mut relation = Self::open_if_free(oid)?;
         relation._unchanged = unchanged;
@@ -318,7 +307,6 @@ impl Relation {
         (!calls && relation.indexes().len() <= MOST_INDEXES).then_some(relation)
     }
 
-    /// The indexes of a table.
     fn indexes(&self) -> Vec<pg_sys::Oid> {
         // SAFETY: the relation is open; the list is a copy, of oids.
         unsafe {
@@ -346,7 +334,7 @@ impl Relation {
         }
     }
 
-    /// The same for a message.
+    /// Its name with its schema's, for a message.
     fn qualified(&self) -> String {
         // SAFETY: a C string.
         self.qualified_name().map(|name| unsafe { text(name.as_ptr()) }).unwrap_or_default()
@@ -402,6 +390,12 @@ pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
         _ => "table",
     };
     Err(Error::denied(format!("permission denied for {kind} {name}")))
+}
+
+/// Is it a TOAST table? False for what does not exist.
+pub(crate) fn is_toast(oid: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
+    unsafe { pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_TOASTVALUE }
 }
 
 /// The lock on a relation, and on the table that it belongs to, until this is dropped.

@@ -4,8 +4,8 @@
 //! The way is the reader's parameter: [`sequential`] as a scan of a large table goes, [`random`] single
 //! blocks, [`in_turns`] both and ascending blocks with gaps, as a bitmap heap scan reads them.
 //!
-//! Blocks come into rings of buffers, so that a probe pushes few of others' pages out: that of a scan, and
-//! one of as many buffers as the reads ahead may pin at most.
+//! Blocks come into rings of buffers, so that a probe evicts few pages of others: the ring of a scan, and one
+//! of as many buffers as reads ahead may pin.
 
 mod in_turns;
 mod random;
@@ -47,13 +47,12 @@ struct Pages<'a> {
     fork: Fork,
     /// The ring for reads that run no further ahead than in a sequential scan.
     ring: pg_sys::BufferAccessStrategy,
-    /// The ring for reads ahead.
     ring_ahead: Option<pg_sys::BufferAccessStrategy>,
 }
 
 impl<'a> Pages<'a> {
-    /// Pages that come into the ring of a sequential scan, and in reads ahead, of at most `most`, into one
-    /// that suits those.
+    /// Pages that come into the ring of a sequential scan; those read ahead, by at most `most`, into a ring
+    /// for that.
     fn new(relation: &'a Relation, fork: Fork, most: Option<ReadAhead>) -> Self {
         let ring = compat::ring(ReadAhead::Sequential);
         Self { relation, fork, ring, ring_ahead: most.map(compat::ring) }

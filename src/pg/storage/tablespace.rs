@@ -1,6 +1,5 @@
 //! Tablespaces: where they are, which roles may write there, and a name for a temporary file.
 
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use pgrx::pg_sys;
@@ -12,7 +11,6 @@ use crate::pg::backend::server::data_directory;
 use crate::pg::compat;
 use crate::pg::settings;
 
-/// A tablespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tablespace(pg_sys::Oid);
 
@@ -39,18 +37,15 @@ impl Tablespace {
         Self::all().into_iter().filter(|tablespace| oids.contains(&tablespace.0)).collect()
     }
 
-    /// The present database's own tablespace.
     pub(crate) fn own() -> Self {
         // SAFETY: reads a variable of this backend.
         Self(unsafe { pg_sys::MyDatabaseTableSpace })
     }
 
-    /// Its oid.
     pub(in crate::pg) fn oid(self) -> pg_sys::Oid {
         self.0
     }
 
-    /// The tablespace of a relation's files.
     pub(in crate::pg) fn of_file(file: compat::FileId) -> Self {
         Self(file.tablespace)
     }
@@ -65,9 +60,10 @@ impl Tablespace {
     /// The tablespace of this name, to write temporary files into: the caller needs CREATE on it, unless it
     /// is the database's own, as for temp_tablespaces.
     pub(crate) fn to_write(name: &str) -> Result<Self> {
-        // SAFETY: a catalog lookup; an unknown name gives InvalidOid.
-        let lookup = |name: CString| unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) };
-        let oid = encoding::name(name).map_or(pg_sys::InvalidOid, lookup);
+        let oid = encoding::name(name).map_or(pg_sys::InvalidOid, |name| {
+            // SAFETY: a catalog lookup; an unknown name gives InvalidOid.
+            unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) }
+        });
         if oid == pg_sys::InvalidOid {
             return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist")));
         }
@@ -90,14 +86,12 @@ impl Tablespace {
         unsafe { text_or_none(pg_sys::get_tablespace_name(self.0)) }
     }
 
-    /// `effective_io_concurrency` of what is in it.
     pub(crate) fn io_concurrency(self) -> u32 {
         // SAFETY: a lookup in the catalogs.
         let concurrency = unsafe { pg_sys::get_tablespace_io_concurrency(self.0) };
         u32::try_from(concurrency).unwrap_or(0)
     }
 
-    /// `maintenance_io_concurrency` of what is in it.
     pub(crate) fn maintenance_concurrency(self) -> u32 {
         // SAFETY: a lookup in the catalogs.
         let concurrency = unsafe { pg_sys::get_tablespace_maintenance_io_concurrency(self.0) };
@@ -113,7 +107,6 @@ impl Tablespace {
         (compat::STREAMS_OBEY_TABLESPACE && (under(0) != 0 || under(1) != 1)).then(|| self.io_concurrency())
     }
 
-    /// The directory that belongs to it.
     pub(in crate::pg) fn directory(self) -> PathBuf {
         let data = data_directory();
         match self.0 {

@@ -9,13 +9,11 @@ use std::time::Duration;
 use io_probe_core::measure::sync::FlushMethod;
 use pgrx::pg_sys;
 
-use crate::pg::backend::server::{data_directory, in_recovery, io_direct, setting};
+use crate::pg::backend::server::{data_directory, in_recovery, io_direct, number, setting};
 pub(crate) use crate::pg::compat::SEGMENT_FILL;
 
-/// Bytes of a WAL block.
 pub(crate) const BLOCK_BYTES: u32 = pg_sys::XLOG_BLCKSZ;
 
-/// The directory of the WAL.
 pub(crate) fn directory() -> PathBuf {
     data_directory().join("pg_wal")
 }
@@ -26,7 +24,6 @@ pub(crate) fn temporary_file() -> PathBuf {
     directory().join(format!("xlogtemp.{}", std::process::id()))
 }
 
-/// Bytes of a segment.
 pub(crate) fn segment_bytes() -> u64 {
     // SAFETY: set once at server start.
     unsafe { pg_sys::wal_segment_size }.unsigned_abs().into()
@@ -44,10 +41,9 @@ pub(crate) fn opens_direct(method: FlushMethod) -> bool {
     !in_recovery() && io_direct("wal").unwrap_or_else(|| method.syncs_by_open() && minimal())
 }
 
-/// How long a leader of `committers` committers waits for others before it flushes.
+/// How long the first of `committers` committers waits for the others before it flushes.
 pub(crate) fn commit_delay(committers: u32) -> Duration {
-    // The bare numbers, without a unit: microseconds, and sessions.
-    let number = |name| setting(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
-    let enough = u64::from(committers.saturating_sub(1)) >= number(c"commit_siblings");
-    Duration::from_micros(if enough && sync_method().is_some() { number(c"commit_delay") } else { 0 })
+    let others_at_least = number(c"commit_siblings").unwrap_or(0);
+    let waits = committers.saturating_sub(1) >= others_at_least && sync_method().is_some();
+    Duration::from_micros(if waits { number(c"commit_delay").unwrap_or(0) } else { 0 })
 }

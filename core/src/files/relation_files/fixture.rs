@@ -30,7 +30,7 @@ impl Relation {
         Self::of_segments(SEGMENT, blocks, data)
     }
 
-    /// The same with `segment` blocks to a segment.
+    /// Like [`Self::new`], with `segment` blocks to a segment.
     pub(crate) fn of_segments(segment: u32, blocks: u64, data: Range<u64>) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let source = RelationFiles::new(directory.path().join("1"), BLOCK as u32, segment, blocks);

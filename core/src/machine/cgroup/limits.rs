@@ -1,9 +1,11 @@
 //! What a group may take at most. A group is held to its own limits and to those of all groups above it.
 
 use std::fs;
+use std::path::Path;
+use std::str::FromStr;
 
 use super::place::{Hierarchy, Version};
-use crate::machine::device::{DeviceNumber, Roots, text};
+use crate::machine::device::{Activity, DeviceNumber, Roots, text};
 
 /// Each limit on I/O: its key in `io.max`, its file in version 1, what it limits, and if it counts bytes.
 const KINDS: [(&str, &str, &str, bool); 4] = [
@@ -13,20 +15,53 @@ const KINDS: [(&str, &str, &str, bool); 4] = [
     ("wiops", "blkio.throttle.write_iops_device", "writes", false),
 ];
 
-/// A sentence for each limit on the I/O of the device of this name.
-pub(super) fn io_sentences(io: &Hierarchy, device: DeviceNumber, name: &str) -> Vec<String> {
-    let sentence = |(key, file, what, is_bytes)| {
-        let of_level = |directory| match io.version {
+/// A limit on the I/O of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IoLimit {
+    is_of_reads: bool,
+    is_of_bytes: bool,
+    /// Bytes or requests a second.
+    per_second: u64,
+    /// The limit as a sentence.
+    pub sentence: String,
+}
+
+/// A limit held back what came to this share of it: it counts requests before they are merged, and what goes
+/// on between two looks has its pauses.
+const NEAR_LIMIT: f64 = 0.5;
+
+impl IoLimit {
+    /// Is it one of reads?
+    pub fn is_of_reads(&self) -> bool {
+        self.is_of_reads
+    }
+
+    /// Did it hold the device back meanwhile, by the device's own counters?
+    pub fn held_back(&self, activity: &Activity) -> bool {
+        let traffic = if self.is_of_reads { &activity.reads } else { &activity.writes };
+        let amount = if self.is_of_bytes { traffic.bytes } else { traffic.requests };
+        activity.per_second(amount).is_some_and(|rate| rate >= NEAR_LIMIT * self.per_second as f64)
+    }
+}
+
+/// The tightest limit of each kind on the I/O of the device of this name.
+pub(super) fn of_device(io: &Hierarchy, device: DeviceNumber, name: &str) -> Vec<IoLimit> {
+    let mut found = Vec::new();
+    for (key, file, what, is_of_bytes) in KINDS {
+        let limits = io.levels.iter().filter_map(|directory| match io.version {
             Version::V2 => Some((of_io_max(&text(directory, "io.max")?, device, key)?, "io.max")),
             Version::V1 => Some((line(&text(directory, file)?, device)?.trim().parse().ok()?, file)),
+        });
+        let Some((per_second, file)) = limits.min_by_key(|(limit, _)| *limit) else { continue };
+        let limit = if is_of_bytes {
+            format!("{}/s", size(per_second))
+        } else {
+            format!("{per_second} requests a second")
         };
-        let limits = io.levels.iter().filter_map(|directory| of_level(directory));
-        let (limit, file) = limits.min_by_key(|(limit, _)| *limit)?;
-        let limit =
-            if is_bytes { format!("{}/s", size(limit)) } else { format!("{limit} requests a second") };
-        Some(format!("the cgroup of the server limits {what} of {name} to {limit} ({file})"))
-    };
-    KINDS.into_iter().filter_map(sentence).collect()
+        let sentence = format!("the cgroup of the server limits {what} of {name} to {limit} ({file})");
+        found.push(IoLimit { is_of_reads: what == "reads", is_of_bytes, per_second, sentence });
+    }
+    found
 }
 
 /// What a file says of a device, whose number starts its line.
@@ -60,11 +95,8 @@ pub(super) struct MachineSize {
 impl MachineSize {
     pub fn read(roots: &Roots) -> Self {
         let stat = fs::read_to_string(roots.proc.join("stat")).unwrap_or_default();
-        let is_cpu = |line: &&str| {
-            line.strip_prefix("cpu")
-                .is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
-        };
-        let cpus = stat.lines().filter(is_cpu).count() as u32;
+        let numbers = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
+        let cpus = numbers.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())).count() as u32;
         let meminfo = fs::read_to_string(roots.proc.join("meminfo")).unwrap_or_default();
         let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
         let kb: Option<u64> = total.and_then(|kb| kb.trim().parse().ok());
@@ -74,22 +106,7 @@ impl MachineSize {
 
 /// The CPU time that the group gets, if that is less than the machine has.
 pub(super) fn cpu_sentence(cpu: &Hierarchy, machine: &MachineSize) -> Option<String> {
-    let number = |text: Option<String>| text?.parse::<f64>().ok();
-    let of_level = |directory| -> Option<f64> {
-        let (quota, period) = match cpu.version {
-            Version::V2 => {
-                let text = text(directory, "cpu.max")?;
-                let (quota, period) = text.split_once(' ')?;
-                (quota.parse().ok()?, period.trim().parse().ok()?)
-            }
-            // Without a quota it is -1.
-            Version::V1 => {
-                (number(text(directory, "cpu.cfs_quota_us"))?, number(text(directory, "cpu.cfs_period_us"))?)
-            }
-        };
-        (quota > 0.0 && period > 0.0).then(|| quota / period)
-    };
-    let cpus = cpu.levels.iter().filter_map(|directory| of_level(directory)).reduce(f64::min)?;
+    let cpus = cpu.levels.iter().filter_map(|level| cpus_of(level, cpu.version)).reduce(f64::min)?;
     if machine.cpus.is_some_and(|all| cpus >= f64::from(all)) {
         return None;
     }
@@ -99,18 +116,78 @@ pub(super) fn cpu_sentence(cpu: &Hierarchy, machine: &MachineSize) -> Option<Str
     Some(format!("the cgroup of the server limits its CPU time to {cpus}{of} CPUs ({file})"))
 }
 
+/// CPUs that one group may use; None without a limit.
+fn cpus_of(directory: &Path, version: Version) -> Option<f64> {
+    let (quota, period): (f64, f64) = match version {
+        Version::V2 => {
+            let text = text(directory, "cpu.max")?;
+            let (quota, period) = text.split_once(' ')?;
+            (quota.parse().ok()?, period.trim().parse().ok()?)
+        }
+        // Without a quota it is -1.
+        Version::V1 => (number(directory, "cpu.cfs_quota_us")?, number(directory, "cpu.cfs_period_us")?),
+    };
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// Periods of a quota of CPU time, and in how many of them it was used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QuotaPeriods {
+    /// Periods in which the group ran.
+    pub all: u64,
+    /// Those in which it had to wait for the next one.
+    pub used_up: u64,
+}
+
+impl QuotaPeriods {
+    /// Those since `earlier`; none if they went backwards.
+    pub fn since(self, earlier: Self) -> Self {
+        let [all, used_up] = [(self.all, earlier.all), (self.used_up, earlier.used_up)]
+            .map(|(now, before)| now.saturating_sub(before));
+        Self { all, used_up }
+    }
+
+    /// These and later ones.
+    pub fn then(self, later: Self) -> Self {
+        Self { all: self.all + later.all, used_up: self.used_up + later.used_up }
+    }
+
+    /// Was it used up in over a tenth of them?
+    pub fn is_short(self) -> bool {
+        self.used_up.saturating_mul(10) > self.all
+    }
+}
+
+/// The periods of the quota of the group, and of each above it.
+pub(super) fn quota_periods(cpu: &Hierarchy) -> Vec<QuotaPeriods> {
+    // Both versions have these two lines.
+    cpu.levels.iter().map(|level| QuotaPeriods::parse(&text(level, "cpu.stat").unwrap_or_default())).collect()
+}
+
+impl QuotaPeriods {
+    /// The text of `cpu.stat`; without a quota there are none.
+    pub(super) fn parse(text: &str) -> Self {
+        let count = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+        };
+        Self { all: count("nr_periods").unwrap_or(0), used_up: count("nr_throttled").unwrap_or(0) }
+    }
+}
+
+fn number<T: FromStr>(directory: &Path, file: &str) -> Option<T> {
+    text(directory, file)?.parse().ok()
+}
+
 /// The memory that the group gets, if that is less than the machine has: the page cache is part of it.
 pub(super) fn memory_sentence(memory: &Hierarchy, machine: &MachineSize) -> Option<String> {
     let files: &[&'static str] = match memory.version {
         Version::V2 => &["memory.max", "memory.high"],
         Version::V1 => &["memory.limit_in_bytes"],
     };
-    let of_file = |directory, file| Some((text(directory, file)?.parse::<u64>().ok()?, file));
-    let (bytes, file) = memory
-        .levels
-        .iter()
-        .flat_map(|directory| files.iter().filter_map(move |&file| of_file(directory, file)))
-        .min_by_key(|(bytes, _)| *bytes)?;
+    let limits = memory.levels.iter().flat_map(|directory| {
+        files.iter().filter_map(move |file| Some((number::<u64>(directory, file)?, *file)))
+    });
+    let (bytes, file) = limits.min_by_key(|(bytes, _)| *bytes)?;
     // No limit is a number of nearly 2^63 in version 1, the word `max` in version 2.
     if bytes >= machine.memory_bytes.unwrap_or(1 << 62) {
         return None;

@@ -37,24 +37,26 @@ pub(super) fn find<const N: usize>(controllers: [&str; N], roots: &Roots) -> [Op
     let mounts = mounts(roots);
     controllers.map(|controller| {
         let (version, path) = path(&own, controller)?;
-        let is_it = |mount: &&Mount| match version {
+        let mut of_hierarchy = mounts.iter().rev().filter(|mount| match version {
             Version::V1 => {
                 mount.fs_type == "cgroup" && mount.options.split(',').any(|option| option == controller)
             }
             Version::V2 => mount.fs_type == "cgroup2",
-        };
+        });
         // A hierarchy may be mounted in several places, of which not each shows all of it.
-        mounts.iter().rev().filter(is_it).find_map(|mount| place(version, path, mount, roots))
+        of_hierarchy.find_map(|mount| place(version, path, mount, roots))
     })
 }
 
 /// The version and the path of a controller's hierarchy in the text of `/proc/self/cgroup`.
 pub(super) fn path<'a>(own: &'a str, controller: &str) -> Option<(Version, &'a str)> {
     // Not `lines`, which takes a carriage return for part of the end of a line: a name may end in one.
-    let lines = || own.split('\n').filter_map(|line| line.split_once(':')?.1.split_once(':'));
-    let first = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
-    let second = || own.split('\n').find_map(|line| line.strip_prefix("0::"));
-    first.map(|(_, path)| (Version::V1, path)).or_else(|| Some((Version::V2, second()?)))
+    let mut lines = own.split('\n').filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let first = lines.find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
+    if let Some((_, path)) = first {
+        return Some((Version::V1, path));
+    }
+    Some((Version::V2, own.split('\n').find_map(|line| line.strip_prefix("0::"))?))
 }
 
 fn place(version: Version, path: &str, mount: &Mount, roots: &Roots) -> Option<Hierarchy> {

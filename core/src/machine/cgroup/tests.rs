@@ -1,5 +1,6 @@
 use super::*;
 use crate::machine::device::fixture::Fixture;
+use crate::machine::device::{Activity, Traffic};
 
 const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
 const OWN_V2: &str = "sys/fs/cgroup/system.slice/postgresql.service";
@@ -160,6 +161,61 @@ fn version_1_has_files_of_its_own() {
     fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "50000");
     let notes = Cgroup::find(&fixture.roots()).notes();
     assert_eq!(notes[0], "the cgroup of the server limits its CPU time to 0.5 of 4 CPUs (cpu.cfs_quota_us)");
+}
+
+/// A second in which a device did so many reads and writes of these bytes.
+fn second_of(reads: (u64, u64), writes: (u64, u64)) -> Activity {
+    let traffic = |(requests, bytes)| Traffic { requests, bytes, ..Traffic::default() };
+    Activity {
+        elapsed_ms: 1000.0,
+        reads: traffic(reads),
+        writes: traffic(writes),
+        discards: None,
+        flushes: None,
+        aqu_sz: None,
+        util_pct: None,
+    }
+}
+
+#[test]
+fn a_limit_holds_back_what_comes_near_it() {
+    let fixture = second();
+    fixture.file(format!("{OWN_V2}/io.max"), "254:0 rbps=131072000 wbps=max riops=3000 wiops=100");
+    let limits = Cgroup::find(&fixture.roots()).io_limits("vda", number("254:0"));
+    let held_back = |activity: Activity| limits.iter().filter(|limit| limit.held_back(&activity)).count();
+    assert_eq!(limits.len(), 3);
+    assert_eq!(limits.iter().filter(|limit| limit.is_of_reads()).count(), 2);
+    assert_eq!(held_back(second_of((2990, 2990 * 8192), (0, 0))), 1);
+    // A slower device is its own limit.
+    assert_eq!(held_back(second_of((1310, 1310 * 8192), (40, 40 << 20))), 0);
+    assert_eq!(held_back(second_of((120, 125 << 20), (99, 1 << 20))), 2);
+    assert_eq!(held_back(second_of((3000, 125 << 20), (0, 0))), 2);
+    assert_eq!(held_back(Activity { elapsed_ms: 0.0, ..second_of((9, 9), (9, 9)) }), 0);
+}
+
+#[test]
+fn a_quota_counts_its_periods() {
+    let used_up = |fixture: &Fixture| {
+        Cgroup::find(&fixture.roots()).quota_periods().iter().map(|quota| (quota.all, quota.used_up)).max()
+    };
+    let stat = "usage_usec 5\nnr_periods 107\nnr_throttled 99\nthrottled_usec 8399517\nnr_bursts 0";
+    let fixture = second();
+    assert_eq!(used_up(&fixture), Some((0, 0)));
+    fixture.file(format!("{OWN_V2}/cpu.stat"), stat);
+    assert_eq!(used_up(&fixture), Some((107, 99)));
+    let fixture = first("/pg", "/");
+    fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "15000");
+    fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.stat", "nr_periods 7\nnr_throttled 1\nthrottled_time 5");
+    assert_eq!(used_up(&fixture), Some((7, 1)));
+    for (all, used_up, is_short) in [(107, 99, true), (100, 11, true), (100, 10, false), (0, 0, false)] {
+        assert_eq!(QuotaPeriods { all, used_up }.is_short(), is_short, "{used_up} of {all}");
+    }
+    let (one, two) = (QuotaPeriods { all: 4, used_up: 1 }, QuotaPeriods { all: 9, used_up: 3 });
+    assert_eq!(
+        (two.since(one), one.since(two)),
+        (QuotaPeriods { all: 5, used_up: 2 }, QuotaPeriods::default())
+    );
+    assert_eq!(one.then(two), QuotaPeriods { all: 13, used_up: 4 });
 }
 
 #[test]

@@ -69,12 +69,6 @@ impl Counters {
     pub fn parse(stat: &str) -> Option<Self> {
         let words = stat.split_ascii_whitespace().take(17);
         let fields = words.map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().ok()?;
-        let requests = |at: usize| match fields.get(at..at + 4)? {
-            &[completed, merged, sectors, ticks] => {
-                Some(Requests { completed, merged, sectors, ticks_ms: ticks as u32 })
-            }
-            _ => None,
-        };
         let &[in_flight, io_ticks, weighted_ticks] = fields.get(8..11)? else { return None };
         let flushes = match fields.get(15..17) {
             Some(&[completed, ticks]) => {
@@ -83,9 +77,9 @@ impl Counters {
             _ => None,
         };
         Some(Counters {
-            reads: requests(0)?,
-            writes: requests(4)?,
-            discards: requests(11),
+            reads: Requests::of(fields.get(..4)?)?,
+            writes: Requests::of(fields.get(4..8)?)?,
+            discards: fields.get(11..15).and_then(Requests::of),
             flushes,
             in_flight,
             io_ticks_ms: io_ticks as u32,
@@ -96,16 +90,15 @@ impl Counters {
     /// What happened since `earlier`, in `elapsed_ms` of the monotonic clock. `None` if a count went
     /// backwards.
     pub fn since(&self, earlier: &Counters, elapsed_ms: f64) -> Option<Activity> {
-        let both = |now: Option<Requests>, before: Option<Requests>| match (now, before) {
-            (Some(now), Some(before)) => now.since(before).map(Some),
-            _ => Some(None),
-        };
         Some(Activity {
             elapsed_ms,
             reads: self.reads.since(earlier.reads)?,
             writes: self.writes.since(earlier.writes)?,
-            discards: both(self.discards, earlier.discards)?,
-            flushes: both(self.flushes, earlier.flushes)?,
+            discards: self
+                .discards
+                .zip(earlier.discards)
+                .map_or(Some(None), |(a, b)| a.since(b).map(Some))?,
+            flushes: self.flushes.zip(earlier.flushes).map_or(Some(None), |(a, b)| a.since(b).map(Some))?,
             aqu_sz: per(ticks_since(self.weighted_ticks_ms, earlier.weighted_ticks_ms), elapsed_ms),
             util_pct: per(ticks_since(self.io_ticks_ms, earlier.io_ticks_ms), elapsed_ms).map(|t| 100.0 * t),
         })
@@ -116,6 +109,12 @@ impl Requests {
     /// The sectors in bytes.
     pub fn bytes(&self) -> u64 {
         self.sectors.saturating_mul(SECTOR_BYTES)
+    }
+
+    /// From the four numbers of a kind in a `stat` file.
+    fn of(fields: &[u64]) -> Option<Self> {
+        let &[completed, merged, sectors, ticks] = fields else { return None };
+        Some(Requests { completed, merged, sectors, ticks_ms: ticks as u32 })
     }
 
     fn since(self, earlier: Requests) -> Option<Traffic> {
@@ -229,24 +228,27 @@ impl Activity {
     /// `util_pct` are means over the time of both. What is unknown of one is unknown of both.
     pub fn then(self, later: Activity) -> Activity {
         let elapsed_ms = self.elapsed_ms + later.elapsed_ms;
-        let mean = |a: Option<f64>, b: Option<f64>| {
-            Some((a? * self.elapsed_ms + b? * later.elapsed_ms) / elapsed_ms).filter(|mean| mean.is_finite())
-        };
+        let [aqu_sz, util_pct] =
+            [(self.aqu_sz, later.aqu_sz), (self.util_pct, later.util_pct)].map(|(a, b)| {
+                Some((a? * self.elapsed_ms + b? * later.elapsed_ms) / elapsed_ms)
+                    .filter(|mean| mean.is_finite())
+            });
         Activity {
             elapsed_ms,
             reads: self.reads.plus(later.reads),
             writes: self.writes.plus(later.writes),
             discards: self.discards.zip(later.discards).map(|(a, b)| a.plus(b)),
             flushes: self.flushes.zip(later.flushes).map(|(a, b)| a.plus(b)),
-            aqu_sz: mean(self.aqu_sz, later.aqu_sz),
-            util_pct: mean(self.util_pct, later.util_pct),
+            aqu_sz,
+            util_pct,
         }
     }
 
-    /// The same requests in `elapsed_ms`: the longer that is, the smaller queue and busy share are.
+    /// Stretches the interval to `elapsed_ms`: the longer it is, the smaller queue and busy share are.
     pub fn spread_over(self, elapsed_ms: f64) -> Activity {
-        let share = |figure: f64| figure * self.elapsed_ms / elapsed_ms;
-        Activity { elapsed_ms, aqu_sz: self.aqu_sz.map(share), util_pct: self.util_pct.map(share), ..self }
+        let [aqu_sz, util_pct] = [self.aqu_sz, self.util_pct]
+            .map(|figure| figure.map(|figure| figure * self.elapsed_ms / elapsed_ms));
+        Activity { elapsed_ms, aqu_sz, util_pct, ..self }
     }
 }
 

@@ -109,17 +109,13 @@ fn nvme_paths(head: &str, roots: &Roots) -> Vec<PathBuf> {
     let Some((subsystem, namespace)) = head.strip_prefix("nvme").and_then(|rest| rest.split_once('n')) else {
         return Vec::new();
     };
-    let is_path = |name: &str| {
-        name.strip_prefix("nvme")
-            .and_then(|rest| {
-                rest.strip_prefix(subsystem)?.strip_prefix('c')?.strip_suffix(namespace)?.strip_suffix('n')
-            })
-            .is_some_and(digits)
-    };
-    entries(&roots.sys.join("class/block"))
-        .into_iter()
-        .filter(|device| name(device).is_some_and(|name| is_path(&name)))
-        .collect()
+    let (prefix, suffix) = (format!("nvme{subsystem}c"), format!("n{namespace}"));
+    let mut devices = entries(&roots.sys.join("class/block"));
+    devices.retain(|device| {
+        let name = name(device).unwrap_or_default();
+        name.strip_prefix(&*prefix).and_then(|rest| rest.strip_suffix(&*suffix)).is_some_and(digits)
+    });
+    devices
 }
 
 fn digits(text: &str) -> bool {
@@ -137,6 +133,6 @@ pub(super) fn entries(directory: &Path) -> Vec<PathBuf> {
 /// The directory in `/sys/fs/btrfs` of the btrfs that `device` is a member of: mountinfo names one of its
 /// devices only.
 pub(super) fn btrfs(device: &Path, roots: &Roots) -> Option<PathBuf> {
-    let has_device = |btrfs: &PathBuf| entries(&btrfs.join("devices")).iter().any(|member| member == device);
-    entries(&roots.sys.join("fs/btrfs")).into_iter().find(has_device)
+    let mut all = entries(&roots.sys.join("fs/btrfs")).into_iter();
+    all.find(|btrfs| entries(&btrfs.join("devices")).iter().any(|member| member == device))
 }

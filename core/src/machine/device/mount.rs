@@ -69,8 +69,7 @@ pub(super) fn covering(mounts: Vec<Mount>, path: &Path, number: Option<DeviceNum
 
 /// One text of the two option maps, without repetitions. A mount is read-only if either level is.
 fn options(mount: &HashMap<String, Option<String>>, file_system: &HashMap<String, Option<String>>) -> String {
-    let access = |level: &HashMap<_, _>| level.contains_key("ro");
-    let first = if access(mount) || access(file_system) { "ro" } else { "rw" };
+    let first = if mount.contains_key("ro") || file_system.contains_key("ro") { "ro" } else { "rw" };
     let mut others: Vec<String> = mount
         .iter()
         .chain(file_system)

@@ -8,17 +8,13 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use super::counters::SECTOR_BYTES;
 use super::{BlockDevice, Counters, Roots, attribute, flag, leaves, text};
 
-/// A device that does the I/O: a whole disk, never a partition. Serialized, it is the device's part of a row,
-/// in which `read_ahead_kb` is that of the placement.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+/// A device that does the I/O: a whole disk, never a partition.
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Leaf {
     /// Kernel name, such as `sda`, `nvme0n1`, `loop0`.
-    #[serde(rename = "device")]
     pub name: String,
     /// What the vendor calls it.
     pub model: Option<String>,
@@ -34,7 +30,6 @@ pub struct Leaf {
     pub schedulers: Option<Vec<String>>,
     /// The device's own readahead setting in kB. Reads through a file system use
     /// [`read_ahead_kb`](super::Placement::read_ahead_kb) of the placement.
-    #[serde(skip)]
     pub read_ahead_kb: Option<u64>,
     /// Requests that may be queued for reads, and as many for writes.
     pub nr_requests: Option<u64>,

@@ -95,6 +95,9 @@ fn device_mapper_on_a_partition() {
     fixture.attribute("dm-0", "queue/read_ahead_kb", "4096").attribute("sda", "queue/read_ahead_kb", "128");
     let placement = fixture.resolve("/data/base", "252:0");
     assert_eq!((placement.top.as_deref(), placement.read_ahead_kb), (Some("dm-0"), Some(4096)));
+    assert_eq!(placement.read_ahead_blocks(8192), 512.0);
+    // The kernel's default.
+    assert_eq!(Placement::default().read_ahead_blocks(8192), 16.0);
     assert_eq!(leaves(&placement), ["sda"]);
     let leaf = &placement.leaves[0];
     assert_eq!((leaf.start_sector, leaf.aligned, leaf.read_ahead_kb), (Some(63), Some(false), Some(128)));

@@ -13,9 +13,30 @@ pub struct WaySeries {
     read: u64,
     discarded: u64,
     cost: Option<IoDelta>,
+    is_left_out: bool,
+    account: Fetched,
+}
+
+/// What turns asked the device for, and what the account of bytes fetched has of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// Blocks that were read and neither in the OS cache nor hits, as far as that is known.
+    pub(super) blocks: u64,
+    /// Bytes in the account.
+    pub(super) bytes: u64,
 }
 
 impl WaySeries {
+    /// Of a point that had no room in the time.
+    pub(super) fn left_out() -> Self {
+        Self { is_left_out: true, ..Self::default() }
+    }
+
+    /// Was it left out, since turns take too long for all points?
+    pub fn is_left_out(&self) -> bool {
+        self.is_left_out
+    }
+
     /// Adds a turn that read `read` blocks and timed `blocks`, of which about `cached` were in the OS cache.
     /// One that does not count adds only to `read` and `discarded`.
     pub(super) fn add(&mut self, ns: u64, blocks: u64, cached: u64, read: u64, counts: bool) {
@@ -29,14 +50,23 @@ impl WaySeries {
         }
     }
 
-    /// What a turn cost, and what else the devices did meanwhile.
-    pub(super) fn add_cost(&mut self, cost: IoDelta) {
+    /// What a turn cost that asked the device for `blocks` blocks, and what else the devices did meanwhile.
+    pub(super) fn add_cost(&mut self, blocks: u64, cost: IoDelta) {
+        if let Some(bytes) = cost.fetched_bytes() {
+            self.account.blocks += blocks;
+            self.account.bytes += bytes;
+        }
         self.cost = self.cost.take().into_iter().chain([cost]).reduce(IoDelta::then);
     }
 
     /// What all turns cost together, and what else the devices did; None for turns that read from memory.
     pub fn cost(&self) -> Option<&IoDelta> {
         self.cost.as_ref()
+    }
+
+    /// What the account has of those turns for which it is known.
+    pub(super) fn account(&self) -> Fetched {
+        self.account
     }
 
     /// Turns that count.
@@ -69,16 +99,16 @@ impl WaySeries {
     fn steady(&self) -> Vec<Slice> {
         let times = self.without_warm_up();
         let usual = median(&times).unwrap_or(f64::INFINITY);
-        let slow = |time: &f64| *time > FAR_SLOWER * usual;
+        let slow = times.iter().filter(|time| **time > FAR_SLOWER * usual).count();
         // Many slow turns are no accident.
-        let few = times.iter().filter(|time| slow(time)).count() * MOST_SLOW <= times.len();
-        let weighed = |time: &f64| Slice { ns: (time * WEIGHT as f64) as u64, work: WEIGHT };
-        times.iter().filter(|time| !few || !slow(time)).map(weighed).collect()
+        let longest = if slow * MOST_SLOW <= times.len() { FAR_SLOWER * usual } else { f64::INFINITY };
+        let steady = times.into_iter().filter(|time| *time <= longest);
+        steady.map(|time| Slice { ns: (time * WEIGHT as f64) as u64, work: WEIGHT }).collect()
     }
 
     /// Nanoseconds per block of each turn but the first, which is warm-up, if enough are left.
     fn without_warm_up(&self) -> Vec<f64> {
-        let times = per_block(&self.turns);
+        let times = Slice::times(&self.turns);
         if times.len() > stats::MIN_TURNS { times[1..].to_vec() } else { times }
     }
 
@@ -91,8 +121,13 @@ impl WaySeries {
     /// The time of a block: the median turn. Turns in memory take a few microseconds, and one in which
     /// another process had the processor says nothing of memory.
     pub fn of_memory(&self) -> Option<Estimate> {
-        let times = per_block(&self.turns);
+        let times = Slice::times(&self.turns);
         Some(estimate(median(&times)?, stats::of_median(&times)))
+    }
+
+    /// Nanoseconds per block of the last turn.
+    pub(super) fn last(&self) -> Option<f64> {
+        self.turns.last()?.ns_each()
     }
 
     /// Turns that were left out because they took far longer than the others.
@@ -104,6 +139,11 @@ impl WaySeries {
     pub(super) fn relative_half_width(&self) -> Option<f64> {
         of_mean(&self.steady()).map(|interval| interval.relative_half_width())
     }
+
+    /// Is the mean known, with a relative half width of at most `most`?
+    pub(super) fn is_within(&self, most: f64) -> bool {
+        self.relative_half_width().is_some_and(|half| half <= most)
+    }
 }
 
 /// A turn that took this many times the median turn's time is slow. Slow turns are left out if no more than
@@ -113,10 +153,6 @@ const MOST_SLOW: usize = 10;
 
 /// What each turn weighs, though a slow one, which was cut short, has fewer blocks.
 const WEIGHT: u64 = 1024;
-
-fn per_block(turns: &[Slice]) -> Vec<f64> {
-    turns.iter().filter_map(|turn| turn.ns_each()).collect()
-}
 
 /// The mean of these turns with its interval.
 fn of_mean(turns: &[Slice]) -> Option<Interval> {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::PageTimesRun;
 use crate::Result;
 use crate::files::RelationFiles;
-use crate::run::budget::{Stop, StopCheck};
+use crate::run::budget::{Outcome, StopCheck};
 use crate::run::order::Permutation;
 
 /// Largest cached share of an emptied stretch that counts as cold: what is left behind at its edges.
@@ -25,6 +25,13 @@ const MOST_LOOKS: u64 = 256;
 
 /// Bytes of the region around a scattered block that has to be cold as a whole.
 const REGION: u64 = 1 << 20;
+
+/// Bytes of the largest folio, the piece in which the page cache holds a file: those that a huge page has.
+/// The file system's blocks may be larger than pages, and no folio is smaller than they are.
+const LARGEST_FOLIO: u64 = 2 << 20;
+
+/// Most bytes beyond a region that are dropped with it.
+const MOST_AHEAD: u64 = 8 << 20;
 
 /// Most blocks that are looked at for each that is wanted.
 const LOOKS_PER_BLOCK: usize = 8;
@@ -43,8 +50,6 @@ pub(super) enum Supply {
     Cached(Range<u64>),
     /// None is cold, and none is cached.
     None,
-    /// A reason to stop came up.
-    Stopped(Stop),
 }
 
 /// Why no stretch is cold.
@@ -83,6 +88,9 @@ pub(super) struct Spans<'a> {
     skipped: u64,
     blocks: Permutation,
     next_block: u64,
+    /// Blocks that the kernel may read ahead beyond a scattered block's region: next to cached pages it takes
+    /// a single read for a sequence.
+    ahead: u64,
     /// Stretches that are handed out.
     pub(super) taken: ColdRanges<'a>,
     /// First blocks of stretches that were cold: what a turn has left there is ours.
@@ -114,6 +122,7 @@ impl<'a> Spans<'a> {
             skipped: 0,
             blocks: Permutation::new(blocks, !run.seed),
             next_block: 0,
+            ahead: run.window.min(MOST_AHEAD) / u64::from(run.source.block_size()),
             taken: ColdRanges::of(run.source, Vec::new()),
             ours: HashSet::new(),
             passed_over: PassedOver::default(),
@@ -145,7 +154,7 @@ impl<'a> Spans<'a> {
     }
 
     /// The next stretch that is cold, or is made so: none that was taken and not yet released.
-    pub(super) fn take(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Supply> {
+    pub(super) fn take(&mut self, should_stop: &mut StopCheck<'_>) -> Outcome<Supply> {
         let looks = if self.exhausted { 0 } else { MOST_LOOKS.min(self.order.len()) };
         for _ in 0..looks {
             let start = self.order.at(self.next % self.order.len()) * self.length;
@@ -156,30 +165,23 @@ impl<'a> Spans<'a> {
                 continue;
             }
             if let Some(stop) = should_stop() {
-                return Ok(Supply::Stopped(stop));
+                return Err(stop.into());
             }
             if self.is_mostly_buffered(&range) {
                 self.passed_over.buffered += 1;
                 continue;
             }
-            match self.source.have_holes(range.clone(), should_stop)? {
-                Ok(true) => {
-                    self.passed_over.holes += 1;
-                    continue;
-                }
-                Ok(false) => {}
-                Err(stop) => return Ok(Supply::Stopped(stop)),
+            if self.source.have_holes(range.clone(), should_stop)? {
+                self.passed_over.holes += 1;
+                continue;
             }
-            match self.make_cold(&range, self.ours.contains(&range.start), should_stop)? {
-                Ok(Some(cached)) => {
-                    self.ours.insert(range.start);
-                    self.taken.ranges.push(range.clone());
-                    self.found = true;
-                    return Ok(Supply::Cold { range, cached });
-                }
-                Ok(None) => self.passed_over.cached += 1,
-                Err(stop) => return Ok(Supply::Stopped(stop)),
+            if let Some(cached) = self.make_cold(&range, self.ours.contains(&range.start), should_stop)? {
+                self.ours.insert(range.start);
+                self.taken.ranges.push(range.clone());
+                self.found = true;
+                return Ok(Supply::Cold { range, cached });
             }
+            self.passed_over.cached += 1;
             let again = range.start..range.end.min(range.start + self.again);
             if self.cached.is_none()
                 && self.share(&range)? >= NEARLY_CACHED
@@ -200,12 +202,12 @@ impl<'a> Spans<'a> {
     }
 
     /// Up to `count` blocks from all over the relation, whose surroundings are cold; and how many of them are
-    /// cached all the same. Err holds a reason to stop.
+    /// cached all the same.
     pub(super) fn scatter(
         &mut self,
         count: usize,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<(Vec<u64>, u64), Stop>> {
+    ) -> Outcome<(Vec<u64>, u64)> {
         let region = (REGION / u64::from(self.source.block_size())).max(1);
         let (mut found, mut cached_blocks) = (Vec::with_capacity(count), 0.0);
         // No block twice: the second time it would be cached.
@@ -225,25 +227,22 @@ impl<'a> Spans<'a> {
             // One that lies in a region that was taken already shares its fate.
             if !self.taken.ranges.contains(&around) {
                 if let Some(stop) = should_stop() {
-                    return Ok(Err(stop));
+                    return Err(stop.into());
                 }
-                match self.source.have_holes(around.clone(), should_stop)? {
-                    Ok(true) => continue,
-                    Ok(false) => {}
-                    Err(stop) => return Ok(Err(stop)),
+                if self.source.have_holes(around.clone(), should_stop)? {
+                    continue;
                 }
-                match self.make_cold(&around, false, should_stop)? {
-                    Ok(Some(cached)) => {
-                        cached_blocks += cached as f64 / (around.end - around.start) as f64;
-                        self.taken.ranges.push(around);
-                    }
-                    Ok(None) => continue,
-                    Err(stop) => return Ok(Err(stop)),
+                let Some(cached) = self.make_cold(&around, false, should_stop)? else { continue };
+                cached_blocks += cached as f64 / (around.end - around.start) as f64;
+                let ahead = around.end..(around.end + self.ahead).min(self.source.blocks());
+                if self.source.cached_bytes(ahead.clone())? == 0 {
+                    self.taken.ahead.push(ahead);
                 }
+                self.taken.ranges.push(around);
             }
             found.push(block);
         }
-        Ok(Ok((found, cached_blocks.round() as u64)))
+        Ok((found, cached_blocks.round() as u64))
     }
 
     /// Was the block in shared buffers when the run began?
@@ -252,8 +251,9 @@ impl<'a> Spans<'a> {
     }
 
     fn is_mostly_buffered(&self, range: &Range<u64>) -> bool {
-        let before = |end: u64| self.buffered.partition_point(|block| u64::from(*block) < end);
-        (before(range.end) - before(range.start)) as u64 > (range.end - range.start) / MOST_BUFFERED
+        let [before, until] = [range.start, range.end]
+            .map(|end| self.buffered.partition_point(|block| u64::from(*block) < end));
+        (until - before) as u64 > (range.end - range.start) / MOST_BUFFERED
     }
 
     /// Are these blocks, which ascend, in the cache? What lies between them, because it is in shared buffers,
@@ -273,12 +273,11 @@ impl<'a> Spans<'a> {
         range: &Range<u64>,
         is_ours: bool,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<Option<u64>, Stop>> {
-        let blocks = |share: f64| (share * (range.end - range.start) as f64).round() as u64;
+    ) -> Outcome<Option<u64>> {
         let mut share = self.share(range)?;
         if share > NEARLY_COLD && self.evicts {
             if let (_, Some(stop)) = self.source.write_back(range.clone(), should_stop)? {
-                return Ok(Err(stop));
+                return Err(stop.into());
             }
             self.source.drop_cached(range.clone())?;
             share = self.share(range)?;
@@ -286,13 +285,13 @@ impl<'a> Spans<'a> {
         if share > NEARLY_COLD && self.evicts {
             // Large folios go only as a whole.
             if let Some(stop) = self.source.evict(range.clone(), should_stop, &mut |_| ())? {
-                return Ok(Err(stop));
+                return Err(stop.into());
             }
             share = self.share(range)?;
         }
         // What others have read there must not be dropped unless that is allowed.
         let most = if self.evicts || is_ours { NEARLY_COLD } else { 0.0 };
-        Ok(Ok((share <= most).then(|| blocks(share))))
+        Ok((share <= most).then(|| (share * (range.end - range.start) as f64).round() as u64))
     }
 
     /// The share of a range that is cached.
@@ -306,40 +305,101 @@ impl<'a> Spans<'a> {
 pub(super) struct ColdRanges<'a> {
     source: &'a RelationFiles,
     ranges: Vec<Range<u64>>,
+    /// What follows some of them, and was not cached either.
+    ahead: Vec<Range<u64>>,
 }
 
 impl<'a> ColdRanges<'a> {
     pub(super) fn of(source: &'a RelationFiles, ranges: Vec<Range<u64>>) -> Self {
-        Self { source, ranges }
+        Self { source, ranges, ahead: Vec::new() }
+    }
+
+    /// Is something that was read ahead still on its way?
+    pub(super) fn are_arriving(&self) -> Result<bool> {
+        for range in &self.ranges {
+            if self.source.are_arriving(range.clone())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Drops what was read. After an error the others are still to be dropped.
     pub(super) fn drop_cached(&mut self) -> Result<()> {
-        while let Some(range) = self.ranges.pop() {
-            self.source.drop_cached(range)?;
+        while let Some(range) = self.ahead.pop().or_else(|| self.ranges.pop()) {
+            self.drop_whole(range)?;
         }
         Ok(())
     }
 
-    /// The same; returns how many bytes that were, about.
+    /// Drops what was read, and returns about how many bytes that were.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
         // In reverse: where there are many files, those of the last are still open.
-        while let Some(range) = self.ranges.pop() {
+        while let Some(range) = self.ahead.pop().or_else(|| self.ranges.pop()) {
             let cached = self.source.cached_bytes(range.clone());
-            self.source.drop_cached(range)?;
+            self.drop_whole(range)?;
             bytes += cached?;
         }
         Ok(bytes)
+    }
+
+    /// Drops a range, and the folios at its ends that reach beyond it. As the range was cold, they came with
+    /// what was read there; and each is the smallest piece of the file of its size that has the end in it, so
+    /// that nothing else is dropped with it.
+    fn drop_whole(&self, range: Range<u64>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let (first, last) = (range.start, range.end - 1);
+        self.source.drop_cached(range)?;
+        let largest = LARGEST_FOLIO / u64::from(self.source.block_size());
+        for block in [first, last] {
+            let mut length = 2;
+            while length <= largest && self.source.cached_bytes(block..block + 1)? > 0 {
+                let start = block / length * length;
+                self.source.drop_cached(start..start + length)?;
+                length *= 2;
+            }
+        }
+        Ok(())
     }
 }
 
 /// Also if a caller unwinds, as a cancelled query does.
 impl Drop for ColdRanges<'_> {
     fn drop(&mut self) {
-        while !self.ranges.is_empty() {
+        while !self.ranges.is_empty() || !self.ahead.is_empty() {
             // No caller is left to hear of an error.
             let _ = self.drop_cached();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::files::open_file::Access;
+    use crate::files::relation_files::fixture::Relation;
+
+    #[test]
+    fn pieces_that_reach_beyond_a_range_are_dropped_with_it() {
+        const BLOCKS: u64 = 2048;
+        let relation = Relation::of_segments(BLOCKS as u32, BLOCKS, 0..BLOCKS);
+        let source = relation.source.afresh();
+        for range in [100..613, 1..2, 700..1025, 1500..BLOCKS] {
+            relation.evict();
+            // With readahead, which makes large folios where the file system has them.
+            let open = source.open(0, Access::Buffered).expect("opened");
+            std::io::copy(&mut (&*open.file).take(BLOCKS * 8192), &mut std::io::sink()).expect("read");
+            let all = source.cached_bytes(0..BLOCKS).expect("known");
+            ColdRanges::of(&source, vec![range.clone()]).release().expect("released");
+            assert_eq!(source.cached_bytes(range.clone()).expect("known"), 0, "{range:?}");
+            // Each end takes at most a piece with it.
+            let most = (range.end - range.start) * 8192 + 2 * LARGEST_FOLIO;
+            assert!(all - source.cached_bytes(0..BLOCKS).expect("known") <= most, "{range:?}");
         }
     }
 }

@@ -15,14 +15,14 @@ use crate::files::RelationFiles;
 use crate::files::descriptors::MOST_OPEN;
 use crate::files::page_cache::{ResidencyMethod, decided};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
-use crate::machine::account::Account;
+use crate::machine::account::{Account, Lost};
 use crate::machine::device::Roots;
-use crate::run::clock::Manual;
+use crate::run::clock::{Clock, Manual};
 use crate::stats::MIN_SLICES;
 
 mod made_up;
 
-use made_up::{Files, MadeUp, seconds};
+use made_up::{Files, Limit, MadeUp, seconds};
 
 const DENSITIES: [f64; 3] = [0.1, 0.4, 1.0];
 const CONCURRENCIES: [u32; 2] = [0, 16];
@@ -130,6 +130,62 @@ fn each_tier_has_its_time() {
 }
 
 #[test]
+fn the_first_read_of_a_turn_is_no_figure() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = PageTimesRun { concurrencies: &[16], densities: &[0.4], ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    server.late_ns = 5_000_000;
+    let measured = measured(&run, &mut server, &clock);
+    assert_near(&measured.device_random, made_up::RANDOM, "device, at random");
+    assert_near(&measured.sparse[0][0], made_up::sparse(0.4, 16), "0.4 at 16");
+}
+
+/// 3000 a second, the first 300 of each tenth at once.
+#[test]
+fn a_random_turn_outlasts_the_allowance_of_a_limit() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let limits = Limits { duration: Duration::from_secs(14), ..Limits::none() };
+    let run = PageTimesRun { limits, concurrencies: &[], through_cache: false, ..run(&relation.source) };
+    let mut server = server(&run, &clock);
+    server.limit = Some(Limit::of(300));
+    let measured = measured(&run, &mut server, &clock);
+    let us = measured.device_random.of_device().expect("a time").us;
+    assert!((us / 333.3 - 1.0).abs() < 0.15, "{us}");
+}
+
+#[test]
+fn whole_windows_are_timed_however_long_each_takes() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let limits = Limits { duration: Duration::from_secs(14), ..Limits::none() };
+    let run = PageTimesRun {
+        limits,
+        window: MIB,
+        concurrencies: &[0],
+        densities: &[1.0],
+        through_cache: false,
+        ..run(&relation.source)
+    };
+    let mut server = server(&run, &clock);
+    server.lumps = Some((MIB / BLOCK, 300_000.0));
+    let measured = measured(&run, &mut server, &clock);
+    assert_near(&measured.device_sequential, 300_000.0, "device, in order");
+    assert_near(&measured.sparse[0][0], 300_000.0, "1.0 at 0");
+}
+
+#[test]
+fn a_device_that_slows_down_in_the_middle_is_seen() {
+    for (slower_from, is_seen) in [(u64::MAX, false), (200_000_000, true)] {
+        let (relation, clock) = (cold_relation(), Manual::default());
+        let run = PageTimesRun { concurrencies: &[], through_cache: false, ..run(&relation.source) };
+        let mut server = server(&run, &clock);
+        server.noise = Box::new(|_| if Clock::now(&clock) < slower_from { 0.0 } else { 3.0 });
+        let measured = measured(&run, &mut server, &clock);
+        assert_eq!(measured.slowed.is_some_and(|times| (3.5..4.5).contains(&times)), is_seen, "{measured:?}");
+        assert_eq!(measured.slowed.is_some(), is_seen);
+    }
+}
+
+#[test]
 fn the_first_window_of_a_scan_is_not_timed() {
     for window in [0, 128 * KIB, 3 * MIB] {
         let (relation, clock) = (cold_relation(), Manual::default());
@@ -161,7 +217,12 @@ fn densities_are_as_asked_for_and_blocks_ascend() {
             .iter()
             .flat_map(|concurrency| server.of(Way::Bitmap(*concurrency)))
             .filter(|asked| asked.blocks.chunk_by(|a, b| a / stretch == b / stretch).count() == stretches)
-            .map(|asked| asked.blocks.len() as f64 / (span * stretches as u64) as f64)
+            .map(|asked| {
+                // Of density 1 a part of the span is read.
+                let of = asked.blocks.chunk_by(|a, b| a / stretch == b / stretch);
+                let spans: u64 = of.map(|blocks| blocks[blocks.len() - 1] - blocks[0] + 1).sum();
+                asked.blocks.len() as f64 / spans as f64
+            })
             .filter(|share| DENSITIES.iter().all(|other| (share - wanted).abs() <= (share - other).abs()))
             .collect();
         assert!(shares.len() > 10, "{index}: {} turns", shares.len());
@@ -576,4 +637,77 @@ fn precision_ends_it() {
     assert!(measured.device_sequential.turns() >= MIN_SLICES);
     assert!(measured.sparse.iter().flatten().all(|series| series.turns() >= LEAST_SPARSE_TURNS));
     assert!(seconds(&clock) < 30.0);
+}
+
+#[test]
+fn the_account_bears_out_what_came_from_the_device() {
+    let cost = |fetched| IoDelta { fetched, activity: None, held_back: Default::default() };
+    let mut measured = PageTimesResult::default();
+    assert_eq!(measured.is_borne_out(BLOCK), None);
+    measured.device_random.add_cost(100, cost(Err(Lost::Ended)));
+    assert_eq!(measured.is_borne_out(BLOCK), None, "what is not known says nothing");
+    measured.device_random.add_cost(100, cost(Ok(100 * BLOCK)));
+    assert_eq!(measured.is_borne_out(BLOCK), Some(true));
+    // Readahead fetches more than is read; what serves blocks by itself fetches less.
+    measured.device_sequential.add_cost(1000, cost(Ok(1200 * BLOCK)));
+    assert_eq!(measured.is_borne_out(BLOCK), Some(true));
+    measured.sparse = vec![vec![WaySeries::default()]];
+    measured.sparse[0][0].add_cost(1000, cost(Ok(0)));
+    assert_eq!(measured.is_borne_out(BLOCK), Some(false));
+}
+
+/// The concurrencies and densities that a run of this length measures where the turn of this number takes
+/// `slower` times as long, and the whole of the run's result.
+fn on_slow(slower: impl Fn(usize) -> f64, duration: Duration) -> (usize, PageTimesResult) {
+    const SEVEN: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let run = PageTimesRun {
+        densities: &SEVEN,
+        concurrencies: &[16, 0, 64, 128],
+        limits: Limits { duration, ..Limits::none() },
+        through_cache: false,
+        ..run(&relation.source)
+    };
+    let mut server = server(&run, &clock);
+    server.fetches = false;
+    let mut turns = 0..;
+    server.noise = Box::new(move |_| turns.next().map_or(0.0, &slower) - 1.0);
+    let measured = measured(&run, &mut server, &clock);
+    let kept = measured.sparse.iter().flatten().filter(|series| !series.is_left_out());
+    (kept.count(), measured)
+}
+
+#[test]
+fn where_turns_are_slow_there_are_fewer_points_and_each_has_an_interval() {
+    let duration = Duration::from_secs(14);
+    assert_eq!(on_slow(|_| 1.0, duration).0, 28);
+    let (count, slow) = on_slow(|_| 150.0, duration);
+    assert!((6..28).contains(&count), "{count}");
+    // The same densities at the concurrencies that are left, the most important ones.
+    let kept = |line: &Vec<WaySeries>| line.iter().filter(|series| !series.is_left_out()).count();
+    let lines: Vec<usize> = slow.sparse.iter().map(kept).collect();
+    assert!(lines[0] >= 3 && lines[1] == lines[0], "{lines:?}");
+    assert!(lines.iter().all(|count| *count == 0 || *count == lines[0]), "{lines:?}");
+    for series in slow.sparse.iter().flatten() {
+        assert_eq!(series.relative_half_width().is_some(), !series.is_left_out());
+        assert_eq!(series.turns() > 0, !series.is_left_out());
+    }
+    assert_eq!((slow.needs, slow.stop), (None, Some(Stop::Duration)));
+}
+
+#[test]
+fn what_a_slow_first_round_left_out_is_taken_where_later_ones_are_faster() {
+    let (count, measured) = on_slow(|turn| if turn < 20 { 150.0 } else { 1.0 }, Duration::from_secs(14));
+    assert_eq!((count, measured.needs), (28, None));
+    assert!(measured.sparse.iter().flatten().all(|series| series.relative_half_width().is_some()));
+}
+
+#[test]
+fn what_a_short_run_lacks_one_of_the_length_that_it_names_has() {
+    let (count, short) = on_slow(|_| 150.0, Duration::from_secs(3));
+    assert_eq!(count, 6);
+    let needs = short.needs.expect("too short");
+    assert!(needs > Duration::from_secs(3) && needs < Duration::from_secs(60), "{needs:?}");
+    let (_, longer) = on_slow(|_| 150.0, needs);
+    assert_eq!(longer.needs, None);
 }

@@ -3,10 +3,10 @@
 //! The times are those of pages alone: what the executor does with a tuple stands in a row of its own, since
 //! the planner charges it apart.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// What serves the block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// Shared buffers.
@@ -20,7 +20,7 @@ pub enum Tier {
 }
 
 /// In which order blocks are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// One after the other, as a sequential scan reads.
@@ -93,15 +93,27 @@ pub struct PageTimes {
 }
 
 impl PageTimes {
-    /// These times without the concurrencies that were not measured at each density: where one is lacking,
-    /// the curve would be taken for flat.
-    pub fn with_whole_lines(mut self) -> Self {
-        let count =
-            |concurrency: u32| self.sparse.iter().filter(|point| point.concurrency == concurrency).count();
-        let counts: Vec<usize> = self.sparse.iter().map(|point| count(point.concurrency)).collect();
-        let most = counts.iter().copied().max().unwrap_or(0);
-        let mut counts = counts.into_iter();
-        self.sparse.retain(|_| counts.next() == Some(most));
+    /// The points of the curve that have intervals, over the densities that all of `needed` have, and without
+    /// other concurrencies that lack an end of these: beyond its ends a line is taken for flat. Without
+    /// prefetch both ends are known from other times.
+    pub fn with_whole_lines(mut self, needed: &[u32]) -> Self {
+        self.sparse.retain(|point| point.time.interval.is_some());
+        let span = |points: &[Sparse], concurrency: u32| {
+            let of_line = points.iter().filter(|point| point.concurrency == concurrency);
+            let densities = of_line.map(|point| (point.density, point.density));
+            densities.reduce(|(low, high), (one, _)| (one.min(low), one.max(high)))
+        };
+        let all: Vec<(f64, f64)> = self.sparse.iter().map(|point| (point.density, point.density)).collect();
+        let widest = all.into_iter().reduce(|(low, high), (one, _)| (one.min(low), one.max(high)));
+        let Some(widest) = widest else { return self };
+        let needed = needed.iter().filter(|concurrency| **concurrency > 0);
+        let (low, high) = needed
+            .filter_map(|concurrency| span(&self.sparse, *concurrency))
+            .fold(widest, |all, line| (all.0.max(line.0), all.1.min(line.1)));
+        self.sparse.retain(|point| (low..=high).contains(&point.density));
+        let points = self.sparse.clone();
+        self.sparse
+            .retain(|point| point.concurrency == 0 || span(&points, point.concurrency) == Some((low, high)));
         self
     }
 
@@ -119,7 +131,7 @@ impl PageTimes {
     }
 
     /// Each time that is known.
-    pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = &mut Estimate> {
+    pub fn each_mut(&mut self) -> impl Iterator<Item = &mut Estimate> {
         let single = [
             &mut self.shared,
             &mut self.os_sequential,
@@ -206,6 +218,36 @@ mod tests {
             sparse: time.map(|time| Sparse { density: 0.1, concurrency: 0, time }).into_iter().collect(),
             tuple: time,
         }
+    }
+
+    /// The points that are left of these, of which the third says whether it has an interval.
+    fn left(points: &[(u32, f64, bool)], needed: &[u32]) -> Vec<(u32, f64)> {
+        let sparse = points.iter().map(|&(concurrency, density, has_interval)| Sparse {
+            density,
+            concurrency,
+            time: Estimate { us: 1.0, interval: has_interval.then_some((1.0, 1.0)) },
+        });
+        let times = PageTimes { sparse: sparse.collect(), ..PageTimes::default() };
+        let left = times.with_whole_lines(needed).sparse;
+        left.iter().map(|point| (point.concurrency, point.density)).collect()
+    }
+
+    #[test]
+    fn a_point_that_is_lacking_takes_nothing_from_others() {
+        let all = |concurrency| [0.03, 0.2, 1.0].map(|density| (concurrency, density, true));
+        let three = [all(0), all(16), all(64)].concat();
+        assert_eq!(left(&three, &[16]).len(), 9);
+        let without = |place: usize| {
+            let mut points = three.clone();
+            points[place].2 = false;
+            left(&points, &[16, 0])
+        };
+        // The curve goes on from the densities beside it; without prefetch also from a random read.
+        assert_eq!([without(4).len(), without(7).len(), without(0).len()], [8, 8, 8]);
+        // At an end of another concurrency that one goes, at an end of the one in force that density.
+        assert!(without(6).iter().all(|(concurrency, _)| *concurrency != 64) && without(6).len() == 6);
+        assert!(without(3).iter().all(|(_, density)| *density > 0.03) && without(3).len() == 6);
+        assert_eq!(left(&[], &[16]), []);
     }
 
     #[test]

@@ -136,8 +136,8 @@ fn cold_around<'a>(
 ) -> ColdRanges<'a> {
     let window = window / u64::from(source.block_size());
     let around = places.iter().map(|(long, _)| long.start..(long.end + window).min(source.blocks()));
-    let is_cold = |around: &Range<u64>| source.cached_bytes(around.clone()).is_ok_and(|bytes| bytes == 0);
-    ColdRanges::of(source, around.filter(is_cold).collect())
+    let cold = around.filter(|range| source.cached_bytes(range.clone()).is_ok_and(|bytes| bytes == 0));
+    ColdRanges::of(source, cold.collect())
 }
 
 /// How much more a long count took than a short one at the same place.
@@ -153,10 +153,10 @@ struct CountedPair {
 /// time.
 fn per_tuple(pairs: &[CountedPair], hit_ns: f64) -> Option<TupleTime> {
     let pairs: Vec<&CountedPair> = pairs.iter().filter(|pair| pair.tuples > 0 && pair.blocks > 0).collect();
-    let sum = |of: fn(&CountedPair) -> u64| pairs.iter().map(|pair| of(pair)).sum::<u64>();
-    let (tuples, blocks) = (sum(|pair| pair.tuples), sum(|pair| pair.blocks));
-    let one = |pair: &&CountedPair| (pair.ns - pair.blocks as f64 * hit_ns) / pair.tuples as f64 / 1e3;
-    let times: Vec<f64> = pairs.iter().map(one).collect();
+    let tuples: u64 = pairs.iter().map(|pair| pair.tuples).sum();
+    let blocks: u64 = pairs.iter().map(|pair| pair.blocks).sum();
+    let times = pairs.iter().map(|pair| (pair.ns - pair.blocks as f64 * hit_ns) / pair.tuples as f64 / 1e3);
+    let times: Vec<f64> = times.collect();
     let us = median(&times).filter(|us| *us > 0.0)?;
     let interval = of_median(&times).map(|interval| (interval.low.max(0.0), interval.high));
     Some(TupleTime {

@@ -1,11 +1,13 @@
 //! Taking the turns: which one comes next, which blocks it reads, and what of it counts.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::points::Points;
 use super::spans::{NotCold, Spans, Supply};
 use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, ROUGHLY, TurnReader, Way, WaySeries};
 use crate::machine::observer::IoDelta;
@@ -13,12 +15,13 @@ use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{Looks, MIN_SLICES};
+use crate::stats::{self, Looks, MIN_SLICES, median};
 use crate::{Error, Result};
 
-/// Blocks of a random turn; bytes read again from the OS cache in order, and blocks at random; blocks that
-/// are hit, and reads of them in all.
+/// Blocks of a random turn, and of a long one; bytes read again from the OS cache in order, and blocks at
+/// random; blocks that are hit, and reads of them in all.
 const RANDOM_BLOCKS: usize = 64;
+const LONG_RANDOM_BLOCKS: usize = 2048;
 const OS_BYTES: u64 = 8 << 20;
 const OS_RANDOM_BLOCKS: usize = 256;
 const HOT_BLOCKS: usize = 16;
@@ -36,6 +39,10 @@ const WINDOWS_OF_SCAN: u64 = 2;
 const LEAST_SCAN: u64 = 8 << 20;
 const LEAST_WARM_UP: u64 = 1 << 20;
 
+/// Bytes that a sequential turn times at least where a control group limits reads: the kernel lets through at
+/// once what it allows for a tenth of a second, and then nothing for as long.
+const LEAST_LIMITED_SCAN: u64 = 48 << 20;
+
 /// Largest window, in bytes; larger ones are treated as this one.
 const MOST_WINDOW: u64 = 8 << 20;
 
@@ -47,6 +54,16 @@ const TURNS: u32 = 200;
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 const LONGEST_TURN: Duration = Duration::from_millis(100);
 
+/// A long turn takes at most this many times as long: one in order, which times whole windows, for a part of
+/// one is no figure; and one at random that has to outlast a limit's allowance.
+const LONG: u32 = 5;
+/// So many long turns have room in the time and the bytes.
+const LEAST_LONG_TURNS: u64 = 16;
+
+/// The first random turn is a long one. If its first blocks took this many times as long as its others, or
+/// these as they, a turn of so few blocks is no figure, and all are long.
+const UNEVEN: f64 = 1.5;
+
 /// Largest share of the blocks outside shared buffers that a turn may want: no more than all can be read, but
 /// nearly as many will do.
 const MOST_SHARE: f64 = 1.1;
@@ -57,6 +74,9 @@ const LEAST_HITS: f64 = 0.98;
 
 /// Fewest turns of each sparse point before an interval as narrow as asked for ends the run.
 pub(super) const LEAST_SPARSE_TURNS: usize = 10;
+
+/// A longer run has longer turns: it takes this many times as long as the turns of this one let expect.
+const SAFELY: f64 = 1.5;
 
 /// What a turn read: the time of its timed blocks, how many these were and how many of them in shared
 /// buffers, and all blocks.
@@ -75,13 +95,26 @@ pub(super) struct Turns<'a> {
     run: &'a PageTimesRun<'a>,
     reader: &'a mut TurnReader<'a>,
     report: &'a mut dyn FnMut(u64),
-    /// Concurrency and density of the turns with gaps, by their places in the run.
-    points: Vec<(usize, usize)>,
+    /// The points of the turns with gaps.
+    points: Points,
+    /// Of each turn that came from the device: whose it was, and nanoseconds per block.
+    paces: Vec<(usize, f64)>,
+    /// Number of turns that were begun, and of those with gaps.
+    taken: u64,
+    sparse_taken: u64,
+    /// Is it the first round, which tells how many points have room? And which is the first that has none?
+    is_first_round: bool,
+    no_room_from: Option<usize>,
+    /// How long the run is to take.
+    length: Duration,
     looks: Looks,
     spans: Spans<'a>,
     rng: Xoshiro256PlusPlus,
-    /// Nanoseconds that a turn may take.
+    /// Nanoseconds that a turn may take, and a long one.
     length_ns: u64,
+    long_ns: u64,
+    /// Blocks of a random turn; none before the first.
+    random_blocks: Option<usize>,
     /// Most stretches of a sparse turn: fewer once no more are found to be cold.
     most_stretches: usize,
     /// Turns in a row in which nothing was read but what is read for hits.
@@ -108,16 +141,23 @@ impl<'a> Turns<'a> {
         let scan = warm_up_bytes(run) + window(run) + scan_bytes(run);
         let longest = SPAN.max(scan) + window(run);
         let turn = (length / TURNS).clamp(SHORTEST_TURN, LONGEST_TURN);
-        let of_concurrency = |c| (0..run.densities.len()).map(move |d| (c, d));
         Self {
             run,
             reader,
             report,
-            points: (0..run.concurrencies.len()).rev().flat_map(|c| of_concurrency(c).rev()).collect(),
+            points: Points::of(run.concurrencies, run.densities),
+            paces: Vec::new(),
+            taken: 0,
+            sparse_taken: 0,
+            is_first_round: true,
+            no_room_from: None,
+            length,
             looks: Looks::from(MIN_SLICES as u64),
             spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
             length_ns: nanoseconds(turn),
+            long_ns: nanoseconds((turn * LONG).min(length / LEAST_LONG_TURNS as u32).max(turn)),
+            random_blocks: run.observer.limits_reads().then_some(LONG_RANDOM_BLOCKS),
             most_stretches: MOST_STRETCHES,
             idle: 0,
             measured: PageTimesResult {
@@ -133,9 +173,11 @@ impl<'a> Turns<'a> {
             return Ok(PageTimesResult { not_cold: Some(NotCold::Unknown), ..self.measured });
         }
         budget.pace(&self.run.limits, self.run.source.block_size().into());
-        let rounds = if self.run.source.blocks() == 0 { 0 } else { u64::MAX };
-        let rounds = Rounds::new(rounds, self.points.len()).with_references(PLAIN_WAYS, SPARSE_PER_PAIR);
-        self.measured.stop = rounds.take(&mut self, budget)?.break_value().flatten();
+        if self.run.source.blocks() > 0 {
+            self.measured.stop = self.take_rounds(budget)?;
+        }
+        self.measured.needs = self.time_for_intervals(budget);
+        self.measured.slowed = step_of(&self.paces);
         let rested = budget.pacer().due();
         budget.rest_until(rested);
         self.measured.paused = budget.has_paused();
@@ -146,16 +188,81 @@ impl<'a> Turns<'a> {
         Ok(self.measured)
     }
 
-    /// Has these blocks read, of which the first `warm_up` are not timed. A turn that has begun goes on to
-    /// its end, also when the time of the run is up.
-    fn read(
-        &mut self,
-        blocks: &[u64],
-        way: Way,
-        warm_up: usize,
-        budget: &mut Budget<'_>,
-    ) -> Result<(Taken, Option<Stop>)> {
-        let mut order = Order { blocks, way, warm_up, length_ns: self.length_ns, hits: 0 };
+    /// Takes rounds, and says which points were left out.
+    fn take_rounds(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+        let stop = self.take_each_round(budget)?;
+        for (concurrency, density) in self.points.left_out() {
+            self.measured.sparse[*concurrency][*density] = WaySeries::left_out();
+        }
+        Ok(stop)
+    }
+
+    /// Takes one round after another, of the points that have room by what the last one took.
+    fn take_each_round(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+        for number in 0.. {
+            let began = self.gone(budget);
+            let rounds =
+                Rounds::new(u64::MAX, self.points.len()).with_references(PLAIN_WAYS, SPARSE_PER_PAIR);
+            let ended = rounds.only(number).take(self, budget)?;
+            let gone = self.gone(budget);
+            match (ended, self.no_room_from.take()) {
+                (_, Some(from)) => self.points.leave_out(from),
+                (Break(stop), None) => {
+                    if self.is_first_round && stop.is_some_and(Stop::is_of_time) {
+                        self.points.leave_out(self.points.end_of_stage(self.sparse_taken as usize));
+                    }
+                    return Ok(stop);
+                }
+                (Continue(()), None) if self.is_first_round => {}
+                (Continue(()), None) => self.points.take_more(gone - began, 1.0 - gone),
+            }
+            self.is_first_round = false;
+        }
+        Ok(None)
+    }
+
+    /// Which part of the time is gone.
+    fn gone(&self, budget: &Budget<'_>) -> f64 {
+        (budget.clock().now() - budget.started()) as f64 / nanoseconds(self.length) as f64
+    }
+
+    /// Has a point no room in the time any more, by what those before it took in the first round? Where
+    /// nothing comes from the device, another reason than the time keeps it from a figure.
+    fn has_no_room(&mut self, point: usize, budget: &Budget<'_>) -> bool {
+        let is_measured = self.is_first_round && self.read_from_device() > 0;
+        let has_none = is_measured && !self.points.has_room(point, self.gone(budget));
+        self.no_room_from = has_none.then_some(point);
+        has_none
+    }
+
+    /// If a time has no interval, about how long it would take until each has one.
+    fn time_for_intervals(&self, budget: &Budget<'_>) -> Option<Duration> {
+        let plain = [&self.measured.device_sequential, &self.measured.device_random];
+        let mut all = plain.into_iter().chain(self.of_points());
+        if self.sparse_taken == 0 || all.all(|series| series.relative_half_width().is_some()) {
+            return None;
+        }
+        let gone = Duration::from_nanos(budget.clock().now() - budget.started());
+        Some(gone.mul_f64((SAFELY * self.points.turns() / self.sparse_taken as f64).max(1.0)))
+    }
+
+    /// The points that were not left out.
+    fn of_points(&self) -> impl Iterator<Item = &WaySeries> {
+        self.points.iter().map(|(concurrency, density)| &self.measured.sparse[concurrency][density])
+    }
+
+    /// An order of blocks from the device. The first one is not timed: it comes after something else.
+    fn order<'o>(&self, blocks: &'o [u64], way: Way) -> Order<'o> {
+        Order { blocks, way, warm_up: 1, length_ns: self.length_ns, hits: 0 }
+    }
+
+    /// An order that takes longer, of blocks from the device.
+    fn long_order<'o>(&self, blocks: &'o [u64], way: Way) -> Order<'o> {
+        Order { length_ns: self.long_ns, ..self.order(blocks, way) }
+    }
+
+    /// Has blocks read. A turn that has begun goes on to its end, also when the time of the run is up.
+    fn read(&mut self, mut order: Order<'_>, budget: &mut Budget<'_>) -> Result<(Taken, Option<Stop>)> {
         let mut report = |_| ();
         let mut watch = Stopwatch::start(None, budget.part_to_its_end(), &mut report);
         self.reader.read(&mut order, &mut watch)?;
@@ -164,16 +271,24 @@ impl<'a> Turns<'a> {
         Ok((Taken { ns: timed.ns, blocks: timed.work, hits, read: watch.blocks() }, watch.stop()))
     }
 
-    /// Has these blocks read from the device, and looks at what went on there meanwhile.
-    fn fetch(
-        &mut self,
-        blocks: &[u64],
-        way: Way,
-        warm_up: usize,
-        budget: &mut Budget<'_>,
-    ) -> Result<(Taken, IoDelta, Option<Stop>)> {
+    /// Blocks of a read in order: how many come before it is timed, and how many are timed, which are whole
+    /// windows from anywhere in one.
+    fn whole_windows(&mut self) -> (u64, u64) {
+        let block_size = u64::from(self.run.source.block_size());
+        let phase = self.rng.random_range(0..=window(self.run));
+        ((warm_up_bytes(self.run) + phase) / block_size, scan_bytes(self.run) / block_size)
+    }
+
+    /// Waits until what the kernel reads ahead has arrived: it must not be in the next turn's way, and can't
+    /// be dropped before.
+    fn settle(&self) -> Result<()> {
+        self.run.observer.settle_after(&mut || self.spans.taken.are_arriving())
+    }
+
+    /// Has blocks read from the device, and looks at what went on there meanwhile.
+    fn fetch(&mut self, order: Order<'_>, budget: &mut Budget<'_>) -> Result<(Taken, IoDelta, Option<Stop>)> {
         let look = self.run.observer.look();
-        let (taken, stop) = self.read(blocks, way, warm_up, budget)?;
+        let (taken, stop) = self.read(order, budget)?;
         Ok((taken, self.run.observer.since(&look), stop))
     }
 
@@ -189,19 +304,27 @@ impl<'a> Turns<'a> {
         self.measured.os_sequential.read() + self.measured.os_random.read()
     }
 
+    /// The series of the device that a contender adds to.
+    fn series(&self, contender: usize) -> &WaySeries {
+        let Some(point) = contender.checked_sub(PLAIN_WAYS) else {
+            return [&self.measured.device_sequential, &self.measured.device_random][contender];
+        };
+        let (concurrency, density) = self.points.at(point);
+        &self.measured.sparse[concurrency][density]
+    }
+
     /// Reads from the device in order, then the same blocks from the OS cache and from shared buffers.
     fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let block_size = u64::from(self.run.source.block_size());
         // How many of its blocks are cached, of a stretch that is cold.
-        let (range, cold) = match self.spans.take(&mut || budget.poll())? {
-            Supply::Cold { range, cached } => (range, Some(cached)),
-            Supply::Cached(range) => (range, None),
-            Supply::None => return self.hits(&[0], budget),
-            Supply::Stopped(stop) => return Ok(Some(stop)),
+        let (range, cold) = match self.spans.take(&mut || budget.poll()) {
+            Ok(Supply::Cold { range, cached }) => (range, Some(cached)),
+            Ok(Supply::Cached(range)) => (range, None),
+            Ok(Supply::None) => return self.hits(&[0], budget),
+            Err(end) => return end.stop().map(Some),
         };
-        let phase = self.rng.random_range(0..=window(self.run));
-        let warm_up = (warm_up_bytes(self.run) + phase) / block_size;
-        let wanted = warm_up + scan_bytes(self.run) / block_size;
+        let (warm_up, timed) = self.whole_windows();
+        let wanted = warm_up + timed;
         let mut blocks: Vec<u64> = (range.start..range.end.min(range.start + wanted)).collect();
         let all = blocks.len() as u64;
         blocks.retain(|block| !self.spans.is_buffered(*block));
@@ -211,13 +334,12 @@ impl<'a> Turns<'a> {
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
         if let Some(cached) = cold {
-            let (taken, cost, stop) = self.fetch(&blocks, Way::Scan, warm_up, budget)?;
+            let order = Order { warm_up, ..self.long_order(&blocks, Way::Scan) };
+            let (taken, cost, stop) = self.fetch(order, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
             self.add(|measured| &mut measured.device_sequential, whole(taken), cached, Some(cost));
-            // What is still read ahead must not be in the next turn's way, and can't be dropped before it has
-            // come.
-            self.run.observer.settle();
+            self.settle()?;
             if stop.is_some() {
                 return Ok(stop);
             }
@@ -251,7 +373,7 @@ impl<'a> Turns<'a> {
         let in_order: Pick = |measured| &mut measured.os_sequential;
         let at_random: Pick = |measured| &mut measured.os_random;
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
-            let (taken, stop) = self.read(blocks, way, 0, budget)?;
+            let (taken, stop) = self.read(Order { warm_up: 0, ..self.order(blocks, way) }, budget)?;
             self.add(series, taken, 0, None);
             if stop.is_some() {
                 return Ok(stop);
@@ -264,7 +386,8 @@ impl<'a> Turns<'a> {
     /// Reads `blocks` from shared buffers, in many rounds, of which the first may bring them there.
     fn hits(&mut self, blocks: &[u64], budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
-        let (taken, stop) = self.read(&rounds, Way::Single, blocks.len(), budget)?;
+        let order = Order { warm_up: blocks.len(), ..self.order(&rounds, Way::Single) };
+        let (taken, stop) = self.read(order, budget)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
         Ok(stop)
@@ -272,16 +395,41 @@ impl<'a> Turns<'a> {
 
     /// Reads from the device at random, one block at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let (blocks, cached) = match self.spans.scatter(RANDOM_BLOCKS, &mut || budget.poll())? {
+        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS);
+        let affordable = budget.bytes_left() / u64::from(self.run.source.block_size()) / LEAST_LONG_TURNS;
+        let wanted = wanted.min(affordable as usize).max(RANDOM_BLOCKS);
+        let (blocks, cached) = match self.spans.scatter(wanted, &mut || budget.poll()) {
             Ok(scattered) => scattered,
-            Err(stop) => return Ok(Some(stop)),
+            Err(end) => return end.stop().map(Some),
         };
         if blocks.len() < LEAST_BLOCKS {
             return Ok(None);
         }
-        let (taken, cost, stop) = self.fetch(&blocks, Way::Single, 0, budget)?;
+        let (taken, cost, stop) = match self.random_blocks {
+            None => self.first_at_random(blocks.split_at(blocks.len().min(RANDOM_BLOCKS)), budget)?,
+            Some(RANDOM_BLOCKS) => self.fetch(self.order(&blocks, Way::Single), budget)?,
+            Some(_) => self.fetch(self.long_order(&blocks, Way::Single), budget)?,
+        };
         self.add(|measured| &mut measured.device_random, taken, cached, Some(cost));
         Ok(stop)
+    }
+
+    /// Reads a few blocks at random, then many, and tells whether later turns may be of a few.
+    fn first_at_random(
+        &mut self,
+        (few, many): (&[u64], &[u64]),
+        budget: &mut Budget<'_>,
+    ) -> Result<(Taken, IoDelta, Option<Stop>)> {
+        self.random_blocks = Some(RANDOM_BLOCKS);
+        let (first, cost, stop) = self.fetch(self.order(few, Way::Single), budget)?;
+        if stop.is_some() || many.len() < few.len() {
+            return Ok((first, cost, stop));
+        }
+        let (others, more, stop) = self.fetch(self.long_order(many, Way::Single), budget)?;
+        if are_uneven(first, others) {
+            self.random_blocks = Some(LONG_RANDOM_BLOCKS);
+        }
+        Ok((Taken { read: first.read + others.read, ..others }, cost.then(more), stop))
     }
 
     /// Reads from the device, ascending with gaps.
@@ -297,22 +445,26 @@ impl<'a> Turns<'a> {
         let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(&mut || budget.poll())? {
-                Supply::Cold { range, cached: some } => {
+            match self.spans.take(&mut || budget.poll()) {
+                Ok(Supply::Cold { range, cached: some }) => {
                     let length = range.end - range.start;
-                    ranges.push(range.start..range.end.min(range.start + span));
+                    let length_read = if density < 1.0 { span.min(length) } else { length };
+                    ranges.push(range.start..range.start + length_read);
                     cached += some * span / length.max(span);
                 }
-                Supply::Cached(_) | Supply::None => {
+                Ok(Supply::Cached(_) | Supply::None) => {
                     // Another search would be in vain, too.
                     self.most_stretches = ranges.len().max(1);
                     break;
                 }
-                Supply::Stopped(stop) => return Ok(Some(stop)),
+                Err(end) => return end.stop().map(Some),
             }
         }
         ranges.sort_by_key(|range| range.start);
         let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        // Where no block is left out, the kernel reads as far ahead as for a scan, and whole windows are
+        // timed.
+        let (warm_up, timed) = if density < 1.0 { (1, u64::MAX) } else { self.whole_windows() };
         let mut blocks: Vec<u64> =
             ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
         // Other blocks make up for those that are passed over, as far as there are enough.
@@ -321,12 +473,20 @@ impl<'a> Turns<'a> {
             return Ok(None);
         }
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
+        blocks.truncate(usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let (taken, cost, stop) = self.fetch(&blocks, way, 0, budget)?;
+            let order = match density < 1.0 {
+                true => self.order(&blocks, way),
+                false => Order {
+                    warm_up: (warm_up as usize).min(blocks.len() / 2),
+                    ..self.long_order(&blocks, way)
+                },
+            };
+            let (taken, cost, stop) = self.fetch(order, budget)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
-            self.run.observer.settle();
+            self.settle()?;
             return Ok(stop);
         }
         Ok(None)
@@ -345,7 +505,8 @@ impl<'a> Turns<'a> {
         let (ns, blocks) = (taken.ns.saturating_sub(of_hits), taken.blocks - taken.hits);
         let series = series(&mut self.measured);
         series.add(ns, blocks, cached, taken.read, counts);
-        cost.into_iter().for_each(|cost| series.add_cost(cost));
+        let missing = taken.read.saturating_sub(taken.hits + cached);
+        cost.into_iter().for_each(|cost| series.add_cost(missing, cost));
     }
 
     /// Is it in vain to go on: nothing comes from the device, and nothing else is wanted; or many turns in a
@@ -358,13 +519,11 @@ impl<'a> Turns<'a> {
     fn is_rough_end(&self, budget: &Budget<'_>) -> bool {
         let gone = budget.clock().now() - budget.started();
         // Of what could not be read at all, more time brings nothing.
-        let is_known = |series: &WaySeries| {
-            series.turns() == 0 || series.relative_half_width().is_some_and(|half| half <= ROUGHLY)
-        };
         let measured = &self.measured;
         let plain = [&measured.device_sequential, &measured.device_random];
+        let mut all = plain.into_iter().chain(measured.sparse.iter().flatten());
         self.run.rough_after.is_some_and(|after| gone >= nanoseconds(after))
-            && plain.into_iter().chain(measured.sparse.iter().flatten()).all(is_known)
+            && all.all(|series| series.turns() == 0 || series.is_within(ROUGHLY))
     }
 
     /// Are the sequential and the random time known as well as was asked for, and the curve well enough?
@@ -377,15 +536,15 @@ impl<'a> Turns<'a> {
         } else {
             [&measured.device_sequential, &measured.device_random]
         };
-        let narrow = |series: &WaySeries| series.relative_half_width().is_some_and(|half| half <= wanted);
-        let enough = |series: &WaySeries| series.turns() >= LEAST_SPARSE_TURNS;
-        pair.into_iter().all(narrow) && (!is_cold || measured.sparse.iter().flatten().all(enough))
+        let mut sparse = self.of_points();
+        pair.into_iter().all(|series| series.is_within(wanted))
+            && (!is_cold || sparse.all(|series| series.turns() >= LEAST_SPARSE_TURNS))
     }
 }
 
 impl Contenders for Turns<'_> {
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
-        (self.report)(turn.number - 1);
+        (self.report)(self.taken);
         if budget.bytes_left() == 0 {
             return Ok(Break(Some(Stop::Bytes)));
         }
@@ -396,13 +555,23 @@ impl Contenders for Turns<'_> {
         if turn.contender == 0 && self.is_rough_end(budget) {
             return Ok(Break(Some(Stop::Duration)));
         }
+        let point = turn.contender.checked_sub(PLAIN_WAYS);
+        if point.is_some_and(|point| self.has_no_room(point, budget)) {
+            return Ok(Break(None));
+        }
+        self.taken += 1;
+        self.sparse_taken += u64::from(point.is_some());
         let (before, began) = (self.read_from_device(), budget.clock().now());
         let from_cache = self.read_from_cache();
+        let had = self.series(turn.contender).turns();
         let stop = match turn.contender {
             0 => self.in_order(budget)?,
             1 => self.at_random(budget)?,
-            other => self.with_gaps(self.points[other - PLAIN_WAYS], budget)?,
+            other => self.with_gaps(self.points.at(other - PLAIN_WAYS), budget)?,
         };
+        let series = self.series(turn.contender);
+        let pace = series.last().filter(|_| series.turns() > had);
+        self.paces.extend(pace.map(|pace| (turn.contender, pace)));
         let fetched = self.spans.taken.release()?;
         // The budget is of what is asked for. A turn without a read must not be free for ever.
         let asked = (self.read_from_device() - before) * u64::from(self.run.source.block_size());
@@ -423,6 +592,23 @@ impl Contenders for Turns<'_> {
     }
 }
 
+/// The step in the times of all turns. Each way alone has few, so a turn is measured by the median of its
+/// way.
+fn step_of(paces: &[(usize, f64)]) -> Option<f64> {
+    let mut of_way: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    paces.iter().for_each(|(way, pace)| of_way.entry(*way).or_default().push(*pace));
+    let usual: BTreeMap<usize, f64> =
+        of_way.into_iter().filter_map(|(way, paces)| Some((way, median(&paces)?))).collect();
+    let over_usual: Vec<f64> = paces.iter().map(|(way, pace)| pace / usual[way]).collect();
+    stats::step_up(&over_usual)
+}
+
+/// Did a block take far longer in one of two turns than in the other?
+fn are_uneven(one: Taken, other: Taken) -> bool {
+    let [one, other] = [one, other].map(|taken| taken.ns as f64 / taken.blocks as f64);
+    one > UNEVEN * other || other > UNEVEN * one
+}
+
 /// About how many timed blocks were cached, if `cached` of the `stretch` blocks of a stretch were.
 fn share_of(cached: u64, taken: &Taken, stretch: u64) -> u64 {
     cached * taken.blocks / stretch.max(1)
@@ -434,7 +620,8 @@ fn window(run: &PageTimesRun<'_>) -> u64 {
 }
 
 fn scan_bytes(run: &PageTimesRun<'_>) -> u64 {
-    (WINDOWS_OF_SCAN * window(run)).max(LEAST_SCAN)
+    let least = if run.observer.limits_reads() { LEAST_LIMITED_SCAN } else { LEAST_SCAN };
+    (WINDOWS_OF_SCAN * window(run)).max(least).next_multiple_of(window(run).max(1))
 }
 
 fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use super::{Fetch, Found, Plan, RandomRun};
+use super::{Fetch, FetchOrder, Found, RandomRun};
 use crate::run::budget::{Budget, Limits, RequestPacer};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{self, Latencies};
+use crate::stats::{self, Latencies, Slice};
 
 /// What served a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ const CHECK_EVERY_NS: u64 = 500_000;
 /// What is to be fetched, and what came of it.
 pub struct Fetches<'f, 'p> {
     /// Hands them out.
-    pub plan: &'f mut Plan<'p>,
+    pub fetch_order: &'f mut FetchOrder<'p>,
     /// Records each.
     pub record: FetchRecord,
 }
@@ -67,6 +67,16 @@ pub struct FetchRecord {
     /// How long requests in flight were disturbed, in all, in nanoseconds.
     disturbed: u64,
     next_check: u64,
+    lead: Lead,
+}
+
+/// The beginning of a turn, which makes no part of its rate: until a moment, or so many blocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lead {
+    /// When it is over, by the run's clock in nanoseconds.
+    pub until: u64,
+    /// Blocks after which it is over.
+    pub most_blocks: u64,
 }
 
 impl FetchRecord {
@@ -76,6 +86,11 @@ impl FetchRecord {
         let responses = pacer.is_evenly_spaced().then(Latencies::default);
         let found = RandomRun { responses, ..RandomRun::default() };
         Self { pacer, found, next_check: start, ..Self::default() }
+    }
+
+    /// Leaves the beginning out of the rate.
+    pub(super) fn after(self, lead: Lead) -> Self {
+        Self { lead, ..self }
     }
 
     /// Starts timing again after preparations that took a while: no request is late because of them.
@@ -159,7 +174,8 @@ impl FetchRecord {
         {
             self.record(request, served, took, now);
         }
-        watch.rate(rated && !is_first);
+        let is_lead = now < self.lead.until && watch.blocks() < self.lead.most_blocks;
+        watch.rate(rated && !is_first && !is_lead);
         watch.add(now, 1);
         self.count(request.fetch.found, served);
         if now >= self.next_check {
@@ -244,6 +260,7 @@ impl FetchRecord {
             rated: watch.rated(),
             interval: stats::of_ratio(&steady).filter(|_| times),
             trend: stats::trend(&steady).filter(|_| times),
+            slowed: stats::step_up(&Slice::times(&steady)).filter(|_| times),
             elapsed_ns: watch.elapsed_ns(),
             throttled: watch.is_throttled(),
             stop: watch.stop(),

@@ -74,9 +74,9 @@ impl<'a> Inspected<'a> {
                 self.written_back += dirty.unwrap_or(0);
             }
         }
-        let mut holes = match Holes::find(&open, bytes, &mut should_stop)? {
+        let mut holes = match Holes::find(&open, bytes, &mut should_stop) {
             Ok(holes) => holes,
-            Err(stop) => return Ok(Some(stop)),
+            Err(end) => return end.stop().map(Some),
         };
         if let Some(without_data) = self.without_data {
             holes = without_data(&part, holes);

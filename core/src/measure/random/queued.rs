@@ -24,8 +24,8 @@ impl<'e> Queued<'e> {
 
 impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
     fn read(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> Result<()> {
-        let Fetches { plan, record } = fetches;
-        let block_size = plan.source().block_size() as usize;
+        let Fetches { fetch_order, record } = fetches;
+        let block_size = fetch_order.source().block_size() as usize;
         let alone = self.depth == 1;
         let mut phase = Phase::new(self.depth);
         let mut more = watch.stop().is_none();
@@ -43,19 +43,19 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     more = record.pause(watch, due).is_continue();
                     continue;
                 }
-                if plan.next_is_new(watch.budget()) {
+                if fetch_order.next_is_new(watch.budget()) {
                     // A look at a segment may take long, and would count for every request in flight. So
                     // while some are, only a look that does not wait is tried. Failing that, nothing more is
                     // issued, and the caller looks once all have come.
                     let is_known = in_flight
                         && !phase.draining
-                        && record.disturb(watch, |budget| plan.inspect_next_segment(false, budget))?;
+                        && record.disturb(watch, |budget| fetch_order.inspect_next_segment(false, budget))?;
                     if !is_known {
                         phase.draining = true;
                         break;
                     }
                 }
-                let Some(fetch) = plan.hand_out(watch.budget())? else {
+                let Some(fetch) = fetch_order.hand_out(watch.budget())? else {
                     more = false;
                     break;
                 };
@@ -63,7 +63,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                     more = record.hole(watch).is_continue();
                     continue;
                 }
-                let Located { file, offset, is_new } = plan.locate(fetch.block)?;
+                let Located { file, offset, is_new } = fetch_order.locate(fetch.block)?;
                 if alone && is_new {
                     watch.begin();
                 }
@@ -83,7 +83,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
             self.idle.push(completion.slot);
             let block = request.fetch.block;
             if completion.result != Ok(block_size) {
-                let source = plan.source();
+                let source = fetch_order.source();
                 expect_full(
                     completion,
                     &source.path(source.segment(block)),

@@ -3,19 +3,42 @@
 //! The depths take turns in twenty rounds, so that a device whose speed drifts, as shared ones do by a factor
 //! of three within minutes, affects no part of the curve more than another. The rounds of a depth are its
 //! slices: they lie far apart, and the interval is taken over them. Under a rate limit there is one round.
+//!
+//! To fill a queue and to wait until it is empty takes as many requests as it is deep, each time. Where that
+//! is much of a turn, by the turns of the first round, there are fewer and longer ones, the longest for the
+//! deepest queues; and a turn ends so early that its last requests come back in its time.
+//!
+//! The beginning of a turn makes no part of its rate. A volume that is held at a limit lets through at once
+//! what it has saved up meanwhile, as much as it gives in 10 ms or more, and a shallow depth before leaves it
+//! all.
 
 use std::ops::ControlFlow::{Break, Continue};
+use std::time::Duration;
 
-use super::{Plan, Queued, RandomRun, run};
+use super::{FetchOrder, Lead, Queued, RandomRun, run_after};
 use crate::Result;
 use crate::engine::Engine;
 use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::clock::nanoseconds;
 use crate::run::order::Permutation;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
-use crate::stats::{self, MIN_SLICES, Slice};
+use crate::stats::{self, MIN_SLICES, MIN_TURNS, Slice, median};
 
 /// Rounds, as many as an interval needs slices.
 const ROUNDS: u32 = MIN_SLICES as u32;
+
+/// Fewest rounds after the first, in which turns may be too short.
+const LEAST_ROUNDS: u32 = MIN_TURNS as u32;
+
+/// Fewest requests of a turn that make its rate.
+const LEAST_RATED: usize = 16;
+
+/// The beginning of a turn that makes no part of its rate: this part of it, and no more than this.
+const LEAD: u32 = 3;
+const LONGEST_LEAD: Duration = Duration::from_millis(50);
+
+/// Least factor of a step of all depths together, by so few rounds.
+const STEP: f64 = 2.0;
 
 /// What was found at one depth.
 #[derive(Debug, Clone)]
@@ -53,49 +76,82 @@ impl Engines {
     }
 }
 
-/// Fetches blocks of `plan` through `engines` at each depth in turn. `progress` gets the number of blocks
+/// Fetches blocks in this order through `engines` at each depth in turn. `progress` gets the number of blocks
 /// fetched.
 ///
 /// Returns the depths as they were given, and the reason why not all rounds were made.
 pub fn sweep(
-    plan: &mut Plan<'_>,
+    fetch_order: &mut FetchOrder<'_>,
     engines: &mut Engines,
     sweep: Sweep<'_>,
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Step>, Option<Stop>)> {
     let Sweep { depths, limits, seed } = sweep;
-    let block_size = u64::from(plan.source().block_size());
+    let block_size = u64::from(fetch_order.source().block_size());
     // Each round would begin a schedule of its own; and each needs a block at least.
     let limited = limits.make_pauses();
     let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
-    let limits = Limits {
-        duration: limits.duration / rounds,
-        max_bytes: limits.max_bytes / u64::from(rounds),
-        ..limits
+    let all: Vec<Step> = depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
+    let whole = limits.duration.saturating_mul(depths.len() as u32);
+    let ends = budget.clock().now().saturating_add(nanoseconds(whole));
+    let lengths = vec![TurnLength { all: limits.duration / rounds, draining: Duration::ZERO }; depths.len()];
+    let first = if limited { rounds } else { 1 };
+    let mut depths = Depths {
+        fetch_order,
+        engines,
+        limits: Limits { max_bytes: limits.max_bytes / u64::from(rounds), ..limits },
+        seed,
+        progress,
+        fetched: 0,
+        ends: None,
+        rounds: first,
+        lengths,
+        steps: all,
     };
-    let steps = depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
-    let mut depths = Depths { plan, engines, limits, seed, progress, fetched: 0, steps };
-    let rounds = Rounds::new(rounds.into(), depths.steps.len()).as_given();
-    let ended = rounds.take(&mut depths, budget)?;
+    let contenders = depths.steps.len();
+    let mut ended = Rounds::new(first.into(), contenders).as_given().take(&mut depths, budget)?;
+    if ended.is_continue() && rounds > first {
+        depths.plan(ends, rounds - first, budget);
+        ended = Rounds::new(depths.rounds.into(), contenders).as_given().take(&mut depths, budget)?;
+    }
+    depths.find_step();
     Ok((depths.steps, ended.break_value().flatten()))
+}
+
+/// How long a turn lasts, and how much of that its last requests take.
+#[derive(Debug, Clone, Copy)]
+struct TurnLength {
+    all: Duration,
+    draining: Duration,
 }
 
 /// Depths that take turns.
 struct Depths<'a, 'p> {
-    plan: &'a mut Plan<'p>,
+    fetch_order: &'a mut FetchOrder<'p>,
     engines: &'a mut Engines,
-    /// Bounds of one turn.
+    /// Bounds of one turn, apart from its time.
     limits: Limits,
     seed: u64,
     progress: &'a mut dyn FnMut(u64),
     fetched: u64,
+    /// When all turns have to end, in the clock's nanoseconds; None in the first round.
+    ends: Option<u64>,
+    /// Rounds from now on.
+    rounds: u32,
+    /// Turns of each depth.
+    lengths: Vec<TurnLength>,
     steps: Vec<Step>,
 }
 
 impl Contenders for Depths<'_, '_> {
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
-        let run = self.fetch(self.steps[turn.contender].depth, budget)?;
+        let now = budget.clock().now();
+        if self.ends.is_some_and(|ends| now >= ends) {
+            return Ok(Break(budget.poll()));
+        }
+        let limits = Limits { duration: self.length(turn, now), ..self.limits };
+        let run = self.fetch(self.steps[turn.contender].depth, &limits, budget)?;
         let stop = run.stop.filter(|stop| stop.is_for_all());
         self.steps[turn.contender].add(run);
         Ok(stop.map_or(Continue(()), |stop| Break(Some(stop))))
@@ -103,19 +159,73 @@ impl Contenders for Depths<'_, '_> {
 }
 
 impl Depths<'_, '_> {
+    /// Plans up to `most` rounds until `ends`, by what the first round took.
+    fn plan(&mut self, ends: u64, most: u32, budget: &Budget<'_>) {
+        for (length, step) in self.lengths.iter_mut().zip(&self.steps) {
+            let Some(run) = step.run.as_ref().filter(|run| run.fetches > 0) else { continue };
+            let each = Duration::from_nanos(run.elapsed_ns / run.fetches);
+            length.draining = if step.depth > 1 { each * step.depth as u32 } else { Duration::ZERO };
+            length.all = length.all.max(2 * length.draining + each * LEAST_RATED as u32);
+        }
+        let left = Duration::from_nanos(ends.saturating_sub(budget.clock().now()));
+        let round: Duration = self.lengths.iter().map(|length| length.all).sum();
+        let rounds = left.as_secs_f64() / round.as_secs_f64().max(1e-9);
+        let rounds = (rounds.round() as u32).clamp(LEAST_ROUNDS.min(most), most);
+        self.limits.max_bytes = self.limits.max_bytes.saturating_mul(most.into()) / u64::from(rounds);
+        (self.ends, self.rounds) = (Some(ends), rounds);
+    }
+
+    /// How long this turn issues requests: as long as its share of what is left lets it.
+    fn length(&self, turn: Turn, now: u64) -> Duration {
+        let own = self.lengths[turn.contender];
+        let Some(ends) = self.ends else { return own.all };
+        let of = |lengths: &[TurnLength]| lengths.iter().map(|length| length.all.as_secs_f64()).sum::<f64>();
+        let rounds_after = f64::from(self.rounds) - 1.0 - turn.round as f64;
+        let turns_left = of(&self.lengths[turn.contender..]) + rounds_after * of(&self.lengths);
+        let left = Duration::from_nanos(ends.saturating_sub(now));
+        let share = left.mul_f64((own.all.as_secs_f64() / turns_left.max(1e-9)).min(1.0));
+        share.saturating_sub(own.draining)
+    }
+
+    /// Notes how many times as long a fetch took from some round on, at all depths together: each alone has
+    /// few rounds.
+    fn find_step(&mut self) {
+        // A deep one may have none of the slow rounds: they have no rate.
+        let rounds = self.steps.iter().map(|step| step.rounds.len()).max().unwrap_or(0);
+        let whole = self.steps.iter().filter(|step| step.rounds.len() == rounds);
+        let times: Vec<Vec<f64>> = whole.map(|step| Slice::times(&step.rounds)).collect();
+        let of_round = |round: usize| {
+            let over_usual = times.iter().filter_map(|times| Some(times[round] / median(times)?));
+            median(&over_usual.collect::<Vec<f64>>())
+        };
+        let by_round: Vec<f64> = (0..rounds).filter_map(of_round).collect();
+        let slowed = if rounds < LEAST_ROUNDS as usize { None } else { stats::step(&by_round, STEP) };
+        self.steps.iter_mut().filter_map(|step| step.run.as_mut()).for_each(|run| run.slowed = slowed);
+    }
+
+    /// The beginning of a turn that starts now: a part of its time, or of what it may fetch at most.
+    fn lead(&self, limits: &Limits, now: u64) -> Lead {
+        let source = self.fetch_order.source();
+        let most = (limits.max_bytes / u64::from(source.block_size())).min(source.blocks());
+        let lead = nanoseconds((limits.duration / LEAD).min(LONGEST_LEAD));
+        let until = if limits.make_pauses() { 0 } else { now + lead };
+        Lead { until, most_blocks: most / u64::from(LEAD) }
+    }
+
     /// Fetches at a depth for a turn, again and again through the relation.
-    fn fetch(&mut self, depth: usize, budget: &mut Budget<'_>) -> Result<RandomRun> {
-        let mut turn = budget.part(&self.limits);
+    fn fetch(&mut self, depth: usize, limits: &Limits, budget: &mut Budget<'_>) -> Result<RandomRun> {
+        let mut turn = budget.part(limits);
+        let lead = self.lead(limits, turn.started());
         let mut all: Option<RandomRun> = None;
         loop {
-            if self.plan.is_complete() {
+            if self.fetch_order.is_complete() {
                 self.seed = self.seed.wrapping_add(1);
-                self.plan.restart(Permutation::new(self.plan.source().blocks(), self.seed));
+                self.fetch_order.restart(Permutation::new(self.fetch_order.source().blocks(), self.seed));
             }
-            let whole = self.plan.is_untouched();
+            let whole = self.fetch_order.is_untouched();
             let mut queued = Queued::new(self.engines.at(depth), depth);
-            let mut report = |blocks| (self.progress)(self.fetched + blocks);
-            let one = run(self.plan, &mut queued, &self.limits, &mut turn, &mut report)?;
+            let mut progress = |blocks| (self.progress)(self.fetched + blocks);
+            let one = run_after(lead, self.fetch_order, &mut queued, limits, &mut turn, &mut progress)?;
             self.fetched += one.fetches;
             // It came to the end of the relation. Where all of that is too small for a rate, another pass
             // won't help.
@@ -136,7 +246,7 @@ impl Depths<'_, '_> {
 impl Step {
     fn add(&mut self, round: RandomRun) {
         self.rounds.extend((round.rated.work > 0).then_some(round.rated));
-        let interval = stats::of_ratio(&self.rounds);
+        let interval = stats::of_ratio(&self.rounds).or_else(|| stats::of_turns(&self.rounds));
         let run = match self.run.take() {
             None => round,
             Some(sum) => sum.plus(round),
@@ -153,7 +263,7 @@ mod tests {
     fn a_round_without_a_rate_is_no_slice() {
         let mut step = Step { depth: 8, run: None, rounds: Vec::new() };
         let round = |work| RandomRun { rated: Slice { ns: work * 100_000, work }, ..RandomRun::default() };
-        (1..ROUNDS).for_each(|_| step.add(round(10)));
+        (1..LEAST_ROUNDS).for_each(|_| step.add(round(10)));
         step.add(round(0));
         assert_eq!(step.run.as_ref().map(|run| run.interval), Some(None));
         step.add(round(10));

@@ -17,8 +17,8 @@ use crate::run::budget::{BoundSource, LatencyBound, StopCheck};
 use crate::run::clock::{Clock, Manual, Monotonic};
 use crate::run::order::Permutation;
 
-fn plan(relation: &Relation, seed: u64, look: Look) -> Plan<'_> {
-    Plan::new(&relation.source, Permutation::new(relation.source.blocks(), seed), 0, look)
+fn fetch_order(relation: &Relation, seed: u64, look: Look) -> FetchOrder<'_> {
+    FetchOrder::new(&relation.source, Permutation::new(relation.source.blocks(), seed), 0, look)
 }
 
 /// A disk that serves requests side by side, each in a time that `takes` gives for its number.
@@ -67,21 +67,21 @@ fn limits() -> Limits {
 
 /// A run that is part of no other, and reports no progress.
 fn run(
-    plan: &mut Plan<'_>,
+    fetch_order: &mut FetchOrder<'_>,
     reader: &mut FetchReader<'_>,
     limits: &Limits,
     clock: &dyn Clock,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<RandomRun> {
-    super::run(plan, reader, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| ())
+    super::run(fetch_order, reader, limits, &mut Budget::unlimited(clock, should_stop), &mut |_| ())
 }
 
 fn simulate(relation: &Relation, depth: usize, limits: &Limits, takes: &dyn Fn(u64) -> u64) -> RandomRun {
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, takes);
-    let mut plan = plan(relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, depth);
-    run(&mut plan, &mut queued, limits, &clock, &mut || None).expect("a run")
+    run(&mut fetch_order, &mut queued, limits, &clock, &mut || None).expect("a run")
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
         let dirty = dirty_bytes(&relation);
         let clock = Manual::default();
         let mut disk = Disk::new(&clock, &|_| 100_000);
-        let mut plan = plan(&relation, 1, Look::Never);
+        let mut fetch_order = fetch_order(&relation, 1, Look::Never);
         // As long as there is something to write back, time passes.
         let mut should_stop = || {
             clock.advance(if dirty_bytes(&relation) > 0 { 1_000_000_000 } else { 0 });
@@ -150,10 +150,10 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
         };
         let limits = Limits { duration: Duration::from_millis(500), ..limits() };
         let mut queued = Queued::new(&mut disk, 1);
-        let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
+        let run = run(&mut fetch_order, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
         assert_eq!((run.fetches, run.stop), (relation.source.blocks(), None));
         assert_eq!(run.elapsed_ns, run.fetches * 100_000);
-        assert_eq!(plan.written_back() > 0, dirty > 0);
+        assert_eq!(fetch_order.written_back() > 0, dirty > 0);
         assert_eq!(dirty_bytes(&relation), 0);
     }
 }
@@ -162,8 +162,8 @@ fn what_is_dirty_is_written_back_before_the_clock_runs() {
 fn what_may_be_dirty_is_written_back_where_the_kernel_does_not_tell() {
     for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
         make_dirty(&relation);
-        let mut plan = plan(&relation, 1, Look::Never);
-        let stop = decided::forced(ResidencyMethod::Mincore, || plan.inspect_segments(&mut || None));
+        let mut fetch_order = fetch_order(&relation, 1, Look::Never);
+        let stop = decided::forced(ResidencyMethod::Mincore, || fetch_order.inspect_segments(&mut || None));
         assert_eq!(stop.expect("seen"), None);
         assert_eq!(dirty_bytes(&relation), 0);
     }
@@ -174,12 +174,12 @@ fn a_reason_to_stop_that_comes_up_before_the_clock_runs_ends_the_run() {
     let relation = Relation::new(700, 0..700);
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, &|_| 100_000);
-    let mut plan = plan(&relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
     // It is not given twice.
     let mut reasons = [Stop::LockWaiter].into_iter();
     let mut should_stop = || reasons.next();
     let mut queued = Queued::new(&mut disk, 1);
-    let run = run(&mut plan, &mut queued, &limits(), &clock, &mut should_stop).expect("a run");
+    let run = run(&mut fetch_order, &mut queued, &limits(), &clock, &mut should_stop).expect("a run");
     assert_eq!((run.fetches, run.stop), (0, Some(Stop::LockWaiter)));
 }
 
@@ -188,7 +188,7 @@ fn what_lasts_longer_than_the_statement_before_the_clock_runs_ends_the_run() {
     let relation = Relation::of_segments(100, 300, 0..300);
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, &|_| 100_000);
-    let mut plan = plan(&relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
     // A look at a segment takes longer than the statement has.
     let mut asked = 0;
     let mut should_stop = || {
@@ -197,8 +197,9 @@ fn what_lasts_longer_than_the_statement_before_the_clock_runs_ends_the_run() {
         None
     };
     let mut budget = Budget::of_statement(Duration::from_millis(1), &clock, &mut should_stop);
-    let run = super::run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &mut budget, &mut |_| ())
-        .expect("a run");
+    let run =
+        super::run(&mut fetch_order, &mut Queued::new(&mut disk, 1), &limits(), &mut budget, &mut |_| ())
+            .expect("a run");
     drop(budget);
     assert_eq!((run.fetches, run.stop, asked), (0, Some(Stop::Statement), 1));
 }
@@ -271,9 +272,9 @@ fn requests_in_flight_are_rate_times_latency_whatever_stalls() {
         let clock = Manual::default();
         let takes = |i| if i % 500 == 100 { 2_000_000 } else { 80_000 + i * 7919 % 20_000 };
         let mut disk = Disk::new(&clock, &takes);
-        let mut plan = plan(&relation, 1, look);
+        let mut fetch_order = fetch_order(&relation, 1, look);
         let mut queued = Queued::new(&mut disk, depth);
-        let run = run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect("a run");
+        let run = run(&mut fetch_order, &mut queued, &limits(), &clock, &mut || None).expect("a run");
         assert_eq!(run.latencies.most(), Some(2_000_000));
         let in_flight =
             run.latencies.moments().mean().expect("a mean") * run.rated.work as f64 / run.rated.ns as f64;
@@ -314,9 +315,9 @@ struct Others<'a> {
 
 impl BlockReader<Fetches<'_, '_>> for Others<'_> {
     fn read(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> crate::Result<()> {
-        let Fetches { plan, record } = fetches;
+        let Fetches { fetch_order, record } = fetches;
         watch.begin();
-        while let Some(fetch) = plan.hand_out(watch.budget())? {
+        while let Some(fetch) = fetch_order.hand_out(watch.budget())? {
             self.clock.advance(self.waits);
             let request = record.issue(watch, fetch, None, false);
             if record.done(watch, request, Served::Unknown, true).is_break() {
@@ -336,8 +337,8 @@ fn slow_answers_end_it_also_where_others_issue_the_requests() {
     {
         let clock = Manual::default();
         let mut others = Others { clock: &clock, waits };
-        let mut plan = plan(&relation, 1, Look::Never);
-        let run = run(&mut plan, &mut others, &limits, &clock, &mut || None).expect("a run");
+        let mut fetch_order = fetch_order(&relation, 1, Look::Never);
+        let run = run(&mut fetch_order, &mut others, &limits, &clock, &mut || None).expect("a run");
         assert_eq!((run.stop, run.fetches), (stop, fetches));
     }
 }
@@ -371,9 +372,9 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
     let relation = Relation::new(256, 0..256);
     let limits = Limits { max_iops: Some(1000), ..limits() };
     let mut opened = engine::open(None, 1, BLOCK as usize).expect("an engine");
-    let mut plan = plan(&relation, 1, Look::for_depth(1));
+    let mut fetch_order = fetch_order(&relation, 1, Look::for_depth(1));
     let mut queued = Queued::new(opened.engine.as_mut(), 1);
-    let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None).expect("a run");
+    let run = run(&mut fetch_order, &mut queued, &limits, &Monotonic, &mut || None).expect("a run");
     assert!(run.throttled && run.complete);
     assert!(run.elapsed_ns >= 255_000_000, "{}", run.elapsed_ns);
     let iops = run.iops().expect("a rate");
@@ -394,7 +395,7 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
         1_000
     };
     let mut disk = Disk::new(&clock, &takes);
-    let mut plan = plan(&relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
     // A run that sleeps asks whether to stop.
     let mut after = BTreeSet::new();
@@ -402,7 +403,7 @@ fn a_limit_of_bytes_is_kept_in_bursts() {
         after.insert(fetched.get());
         None
     };
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
+    let run = run(&mut fetch_order, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
     assert_eq!((run.throttled, run.complete, run.responses.is_none()), (true, true, true));
     assert!(run.elapsed_ns >= 485_000_000, "{}", run.elapsed_ns);
     // In each of 47 pauses, and after the request that ends it.
@@ -423,9 +424,9 @@ fn a_share_of_the_time_is_kept_at_each_depth() {
             takes
         };
         let mut disk = Disk::new(&clock, &takes);
-        let mut plan = plan(&relation, 1, Look::Never);
+        let mut fetch_order = fetch_order(&relation, 1, Look::Never);
         let mut queued = Queued::new(&mut disk, depth);
-        let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None).expect("a run");
+        let run = run(&mut fetch_order, &mut queued, &limits, &clock, &mut || None).expect("a run");
         assert!(run.throttled && run.with_data() == 300 && run.responses.is_none());
         let share = busy.get() as f64 / run.elapsed_ns as f64;
         // The last of them have their rest still before them.
@@ -440,9 +441,9 @@ fn a_share_so_small_that_nothing_follows_ends_with_its_time() {
         let limits =
             Limits { max_util: Some(1e-300), duration: Duration::from_millis(500), ..Limits::none() };
         let mut opened = engine::open(None, depth, BLOCK as usize).expect("an engine");
-        let mut plan = plan(&relation, 1, Look::Never);
+        let mut fetch_order = fetch_order(&relation, 1, Look::Never);
         let mut queued = Queued::new(opened.engine.as_mut(), depth);
-        let run = run(&mut plan, &mut queued, &limits, &Monotonic, &mut || None);
+        let run = run(&mut fetch_order, &mut queued, &limits, &Monotonic, &mut || None);
         let run = run.expect("a run");
         assert_eq!((run.stop, run.throttled), (Some(Stop::Duration), true));
         assert!(run.fetches == 1 || depth > 1 && run.fetches < 4096, "{}", run.fetches);
@@ -456,9 +457,9 @@ fn a_short_relation_rests_before_it_is_read_again() {
     let clock = Manual::default();
     let takes = |_| 1_000_000;
     let mut disk = Disk::new(&clock, &takes);
-    let mut plan = plan(&relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 4);
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut || None).expect("a run");
+    let run = run(&mut fetch_order, &mut queued, &limits, &clock, &mut || None).expect("a run");
     assert!(run.complete && run.elapsed_ns >= 10_000_000, "{}", run.elapsed_ns);
 }
 
@@ -496,14 +497,14 @@ fn a_late_request_makes_the_next_ones_late_but_not_their_schedule() {
     let clock = Manual::default();
     let takes = |i| if i == 100 { 5_000_000 } else { 50_000 };
     let mut disk = Disk::new(&clock, &takes);
-    let mut plan = plan(&relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
     // The end of a wait is no sleep: the run asks whether to stop.
     let mut should_stop = || {
         clock.advance(10_000);
         None
     };
-    let run = run(&mut plan, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
+    let run = run(&mut fetch_order, &mut queued, &limits, &clock, &mut should_stop).expect("a run");
     let responses = run.responses.as_ref().expect("response times");
     assert_eq!(run.latencies.most(), Some(5_000_000));
     let late = responses.quantile(0.9).expect("a quantile");
@@ -518,9 +519,9 @@ fn errors_name_file_and_offset_and_leave_nothing_in_flight() {
         let clock = Manual::default();
         let fails = move |i| if i == 123 { gives } else { Ok(BLOCK as usize) };
         let mut disk = Disk { gives: &fails, ..Disk::new(&clock, &|_| 1000) };
-        let mut plan = plan(&relation, 9, Look::Never);
+        let mut fetch_order = fetch_order(&relation, 9, Look::Never);
         let mut queued = Queued::new(&mut disk, 4);
-        let error = run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect_err("EIO");
+        let error = run(&mut fetch_order, &mut queued, &limits(), &clock, &mut || None).expect_err("EIO");
         let block = Permutation::new(700, 9).at(123);
         let path = relation.source.path(relation.source.segment(block));
         let text = error.to_string();
@@ -537,16 +538,16 @@ fn each_block_once_over_all_segments_in_the_order_of_the_seed() {
     let relation = Relation::new(700, 0..700);
     let clock = Manual::default();
     let mut disk = Disk::new(&clock, &|_| 1000);
-    let mut plan = plan(&relation, 5, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 5, Look::Never);
     let mut queued = Queued::new(&mut disk, 1);
-    run(&mut plan, &mut queued, &limits(), &clock, &mut || None).expect("a run");
+    run(&mut fetch_order, &mut queued, &limits(), &clock, &mut || None).expect("a run");
     let order = Permutation::new(700, 5);
     let expected: Vec<u64> = (0..700).map(|i| relation.source.offset(order.at(i))).collect();
     assert_eq!(disk.requests, expected);
     // From another place in the order, it goes round.
     let mut disk = Disk::new(&clock, &|_| 1000);
-    let mut plan = Plan::new(&relation.source, order, 650, Look::Never);
-    let run = run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
+    let mut fetch_order = FetchOrder::new(&relation.source, order, 650, Look::Never);
+    let run = run(&mut fetch_order, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
     assert!(run.expect("a run").complete);
     let round: Vec<u64> = expected[650..].iter().chain(&expected[..650]).copied().collect();
     assert_eq!(disk.requests, round);
@@ -576,8 +577,8 @@ fn what_others_cache_during_a_pause_is_seen() {
             100_000
         };
         let clock = Manual::default();
-        let (mut disk, mut plan) = (Disk::new(&clock, &takes), plan(&relation, 1, look));
-        let run = run(&mut plan, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
+        let (mut disk, mut fetch_order) = (Disk::new(&clock, &takes), fetch_order(&relation, 1, look));
+        let run = run(&mut fetch_order, &mut Queued::new(&mut disk, 1), &limits(), &clock, &mut || None);
         run.expect("a run").tiers.os
     };
     assert_eq!(cached(Look::for_depth(1).for_pauses()), 1);
@@ -596,9 +597,9 @@ fn the_page_cache_is_told_from_the_device_block_by_block() {
     for (depth, mut engine) in engines() {
         relation.evict();
         cache(&relation, (0..700).step_by(2));
-        let mut plan = plan(&relation, 3, Look::Batches(1));
+        let mut fetch_order = fetch_order(&relation, 3, Look::Batches(1));
         let mut queued = Queued::new(engine.as_mut(), depth);
-        let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None).expect("a run");
+        let run = run(&mut fetch_order, &mut queued, &limits(), &Monotonic, &mut || None).expect("a run");
         assert_eq!((run.fetches, run.complete, run.unknown), (700, true, 0));
         assert!(run.tiers.os >= 350, "{:?}", run.tiers);
         // The kernel reads ahead around a miss, if at all, so that some more may be found.
@@ -614,9 +615,9 @@ fn how_to_look_into_the_page_cache_is_decided_once_a_file() {
     let relation = Relation::new(700, 0..700);
     let mut engine = engine::open(Some(Kind::Threads), 8, BLOCK as usize).expect("threads").engine;
     let before = decided::times();
-    let mut plan = plan(&relation, 1, Look::Each);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Each);
     let mut queued = Queued::new(engine.as_mut(), 8);
-    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None);
+    let run = run(&mut fetch_order, &mut queued, &limits(), &Monotonic, &mut || None);
     assert_eq!(run.expect("a run").fetches, 700);
     assert_eq!(decided::times() - before, 3);
 }
@@ -626,9 +627,10 @@ fn where_the_file_system_has_a_cache_of_its_own_no_tier_is_known() {
     let relation = Relation::new(700, 0..700);
     let fetch = |look| {
         let mut engine = engine::open(None, 1, BLOCK as usize).expect("pread").engine;
-        let (mut plan, mut queued) = (plan(&relation, 1, look), Queued::new(engine.as_mut(), 1));
+        let (mut fetch_order, mut queued) =
+            (fetch_order(&relation, 1, look), Queued::new(engine.as_mut(), 1));
         decided::forced(ResidencyMethod::Unknown, || {
-            run(&mut plan, &mut queued, &limits(), &Monotonic, &mut || None)
+            run(&mut fetch_order, &mut queued, &limits(), &Monotonic, &mut || None)
         })
     };
     let run = fetch(Look::for_depth(1)).expect("a run");
@@ -652,14 +654,14 @@ fn files_are_closed_again() {
             .count()
     };
     let mut engine = engine::open(Some(Kind::Threads), 4, BLOCK as usize).expect("threads").engine;
-    let mut plan = Plan::new(&source, Permutation::new(200, 1), 0, Look::for_depth(4));
+    let mut fetch_order = FetchOrder::new(&source, Permutation::new(200, 1), 0, Look::for_depth(4));
     let mut most = 0;
     let mut should_stop = || {
         most = most.max(opened_below());
         None
     };
     let mut queued = Queued::new(engine.as_mut(), 4);
-    let run = run(&mut plan, &mut queued, &limits(), &Monotonic, &mut should_stop).expect("a run");
+    let run = run(&mut fetch_order, &mut queued, &limits(), &Monotonic, &mut should_stop).expect("a run");
     assert_eq!(run.fetches, 200);
     drop(source);
     assert!((1..=52).contains(&most), "{most}");
@@ -675,14 +677,14 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
         single: Box::new(Disk::new(clock, &|_| 100_000)),
         queue: Box::new(Disk::new(clock, &|_| 100_000)),
     };
-    let mut plan = plan(&relation, 1, Look::Never);
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
     let per_depth = Limits { duration: Duration::from_secs(1), ..limits() };
     let depths = [1, 2, 4, 8];
     let mut sweep = |limits, statement| {
         let sweep = Sweep { depths: &depths, limits, seed: 1 };
         let mut should_stop = || None;
         let mut budget = Budget::of_statement(statement, clock, &mut should_stop);
-        super::sweep(&mut plan, &mut engines, sweep, &mut budget, &mut |_| ()).expect("a sweep")
+        super::sweep(&mut fetch_order, &mut engines, sweep, &mut budget, &mut |_| ()).expect("a sweep")
     };
     let (steps, stop) = sweep(per_depth, Duration::MAX);
     assert_eq!(stop, None);
@@ -706,4 +708,115 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
     let (steps, stop) = sweep(slow, Duration::MAX);
     assert_eq!(stop, Some(Stop::Slow(BoundSource::Call)));
     assert_eq!(steps.iter().filter_map(|step| step.run.as_ref()).map(|run| run.fetches).sum::<u64>(), 15);
+}
+
+/// A disk with one head serves 160 a second, however many wait.
+#[test]
+fn a_sweep_of_a_slow_device_keeps_its_time_and_has_all_rates() {
+    let relation = Relation::new(2000, 0..2000);
+    let clock: &'static Manual = Box::leak(Box::default());
+    // As many as are in flight share it.
+    const DEPTHS: [usize; 4] = [1, 4, 16, 64];
+    for per_depth in [1, 4] {
+        let mut engines = Engines {
+            single: Box::new(Disk::new(clock, &|_| 6_250_000)),
+            queue: Box::new(Disk::new(clock, &|_| 100_000_000)),
+        };
+        let mut fetch_order = fetch_order(&relation, 1, Look::Never);
+        let limits = Limits { duration: Duration::from_secs(per_depth), ..limits() };
+        let sweep = Sweep { depths: &DEPTHS, limits, seed: 1 };
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(clock, &mut should_stop);
+        let began = clock.now();
+        let (steps, stop) =
+            super::sweep(&mut fetch_order, &mut engines, sweep, &mut budget, &mut |_| ()).expect("a sweep");
+        let took = (clock.now() - began) as f64 / 1e9;
+        assert_eq!(stop, None);
+        // One request takes a tenth of a second.
+        assert!(took < (4 * per_depth) as f64 + 0.2, "{took} s");
+        let known = steps.iter().filter(|step| step.run.as_ref().is_some_and(|run| run.interval.is_some()));
+        assert_eq!(known.count(), 4, "{per_depth}");
+    }
+}
+
+/// A volume held at a rate: each request takes a time, and none is answered before its turn. What is not used
+/// is saved up for a while.
+struct Volume<'a> {
+    clock: &'a Manual,
+    /// Nanoseconds of a request, and between two of them; and for how long it saves.
+    takes: u64,
+    every: &'a Cell<u64>,
+    saves: u64,
+    next: &'a Cell<u64>,
+    in_flight: VecDeque<(u64, usize)>,
+}
+
+impl Engine for Volume<'_> {
+    fn submit_at(&mut self, slot: usize, _at: usize, _file: &Arc<File>, _offset: u64, _len: usize) {
+        let now = self.clock.now();
+        let turn = self.next.get().max(now.saturating_sub(self.saves)) + self.every.get();
+        self.next.set(turn);
+        self.in_flight.push_back((turn.max(now + self.takes), slot));
+    }
+
+    fn wait(&mut self, _idle: &mut dyn FnMut()) -> crate::Result<Completion> {
+        let (end, slot) = self.in_flight.pop_front().expect("something in flight");
+        self.clock.advance(end.saturating_sub(self.clock.now()));
+        Ok(Completion { slot, result: Ok(BLOCK as usize) })
+    }
+
+    fn copy(&self, _slot: usize, _at: usize, _into: &mut [u8]) {}
+}
+
+/// The steps of a sweep of six seconds over a volume of so many requests a second, and fewer from some time
+/// on.
+fn swept(per_second: u64, then: Option<(Duration, u64)>) -> Vec<Step> {
+    let relation = Relation::new(2000, 0..2000);
+    let clock: &'static Manual = Box::leak(Box::default());
+    let every: &'static Cell<u64> = Box::leak(Box::new(Cell::new(1_000_000_000 / per_second)));
+    let next: &'static Cell<u64> = Box::leak(Box::default());
+    let volume =
+        || Volume { clock, takes: 700_000, every, saves: 10_000_000, next, in_flight: VecDeque::new() };
+    let mut engines = Engines { single: Box::new(volume()), queue: Box::new(volume()) };
+    let mut fetch_order = fetch_order(&relation, 1, Look::Never);
+    let limits = Limits { duration: Duration::from_secs(6) / 7, ..limits() };
+    let sweep = Sweep { depths: &[1, 2, 4, 8, 16, 32, 64], limits, seed: 1 };
+    let mut should_stop = || None;
+    let mut budget = Budget::unlimited(clock, &mut should_stop);
+    let mut slow_down = |_| {
+        if let Some((_, slower)) = then.filter(|(at, _)| clock.now() >= at.as_nanos() as u64) {
+            every.set(1_000_000_000 / slower);
+        }
+    };
+    super::sweep(&mut fetch_order, &mut engines, sweep, &mut budget, &mut slow_down).expect("a sweep").0
+}
+
+#[test]
+fn no_depth_lives_on_what_a_volume_has_saved_up() {
+    for step in swept(3000, None) {
+        let run = step.run.expect("a run");
+        let expected = (step.depth as f64 / 700e-6).min(3000.0);
+        let iops = run.iops().expect("a rate");
+        assert!((iops / expected - 1.0).abs() < 0.03, "{}: {iops}, not {expected}", step.depth);
+        assert_eq!((run.interval.is_some(), run.slowed), (true, None), "{}", step.depth);
+    }
+}
+
+#[test]
+fn on_a_slow_volume_each_depth_has_an_interval_too() {
+    for step in swept(300, None) {
+        let run = step.run.expect("a run");
+        let iops = run.iops().expect("a rate");
+        assert!((iops / 300.0 - 1.0).abs() < 0.05, "{}: {iops}", step.depth);
+        assert!(run.interval.is_some(), "{}", step.depth);
+    }
+}
+
+#[test]
+fn a_volume_that_slows_down_in_the_middle_is_seen() {
+    for at in [1500, 3000, 4500] {
+        let steps = swept(3000, Some((Duration::from_millis(at), 300)));
+        let slowed = |step: &Step| step.run.as_ref().is_some_and(|run| run.slowed > Some(2.0));
+        assert!(steps.iter().all(slowed), "{at} ms");
+    }
 }

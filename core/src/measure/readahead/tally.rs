@@ -2,13 +2,16 @@
 
 use crate::machine::observer::IoDelta;
 use crate::measure::scan::Scan;
-use crate::stats::{Interval, error_of_median, median, of_median};
+use crate::stats::{Interval, Slice, error_of_median, median, of_median, of_turns};
 
 /// A turn through the page cache was disturbed if its CPU time a block, over what a quarter of them took at
 /// most, is more than this, and if that made a difference: memory for the page cache had to be found first.
 const DISTURBED: f64 = 1.3;
 /// It made a difference if it was more than this share of the turn's time.
 const NOTICEABLE: f64 = 0.05;
+
+/// What a turn weighs, so that no nanosecond is rounded off.
+const WEIGHT: f64 = 1024.0;
 
 /// One turn.
 #[derive(Debug, Clone)]
@@ -111,9 +114,17 @@ impl WindowTally {
         median(&self.times())
     }
 
-    /// Nanoseconds a block with their interval, if there are enough turns.
+    /// Nanoseconds a block with their interval, if there are enough turns. Of a few, an outlier makes it
+    /// wide.
     pub(super) fn interval(&self) -> Option<Interval> {
-        of_median(&self.times())
+        let times = self.times();
+        of_median(&times).or_else(|| {
+            let slices: Vec<Slice> =
+                times.iter().map(|ns| Slice { ns: (ns * WEIGHT) as u64, work: 1 }).collect();
+            let (value, mean) = (median(&times)?, of_turns(&slices)?);
+            let [low, high] = [mean.low / WEIGHT, mean.high / WEIGHT];
+            Some(Interval { value, low: low.min(value), high: high.max(value) })
+        })
     }
 
     fn times(&self) -> Vec<f64> {

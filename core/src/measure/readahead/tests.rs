@@ -1,6 +1,8 @@
 //! The readers against an engine that keeps a record, the figures against known answers, and all of it on
 //! real files.
 
+use crate::machine::cgroup::QuotaPeriods;
+use crate::machine::observer::HeldBack;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::ops::Range;
@@ -189,7 +191,11 @@ fn added(mut tally: WindowTally, turns: &[(u64, u64)]) -> WindowTally {
     tally
 }
 
-const NO_COST: IoDelta = IoDelta { fetched: Err(Lost::NoAccount), activity: None };
+const NO_COST: IoDelta = IoDelta {
+    fetched: Err(Lost::NoAccount),
+    activity: None,
+    held_back: HeldBack { limits: Vec::new(), quota: QuotaPeriods { all: 0, used_up: 0 } },
+};
 
 const BUSY: Activity = Activity {
     elapsed_ms: 0.0,
@@ -209,6 +215,7 @@ fn scan_of(ns: u64) -> Scan {
         rated: Slice { ns: 100 * ns, work: 100 },
         interval: None,
         trend: None,
+        slowed: None,
         elapsed_ns: 100 * ns,
         cached_bytes: Some(0),
         throttled: false,
@@ -265,7 +272,7 @@ fn what_is_added_widens_the_interval_and_empties_the_queue() {
     assert_eq!(with, Interval { value: 3300.0, low: 3250.0, high: 3340.0 });
     let activity = Activity { elapsed_ms: 2.0, aqu_sz: Some(1.5), ..BUSY };
     let mut tally = WindowTally::default();
-    tally.add(1, &scan_of(20_000), 1, IoDelta { fetched: Ok(7), activity: Some(activity) });
+    tally.add(1, &scan_of(20_000), 1, IoDelta { fetched: Ok(7), activity: Some(activity), ..NO_COST });
     // 100 blocks, each of which takes 20 us more.
     let cost = tally.cost(20_000.0).expect("a turn");
     assert_eq!(
@@ -455,4 +462,15 @@ fn nothing_to_read_is_no_curve() {
     let limits = Limits { max_bytes: 256 * BLOCK, ..Limits::none() };
     let (curve, ..) = made_up(&holes.source, &[16 * KB], limits);
     assert_eq!((curve.kernel.turns(), curve.kernel.holes), (0, 128));
+}
+
+#[test]
+fn a_turn_that_its_time_cuts_short_is_of_whole_windows_from_then_on() {
+    let cut = |blocks, stop| Scan { blocks: 0..blocks, stop, ..scan_of(1) };
+    // Seven windows, and one block of the eighth, for which it had to wait.
+    assert_eq!(fitting(8192, &cut(7 * 1024 + 1, Some(Stop::Duration)), 1024), 7 * 1024);
+    assert_eq!(fitting(8192, &cut(8192, None), 1024), 8192);
+    assert_eq!(fitting(8192, &cut(7 * 1024 + 1, Some(Stop::Statement)), 1024), 8192);
+    assert_eq!(fitting(8192, &cut(100, Some(Stop::Duration)), 1024), 8192);
+    assert_eq!(fitting(8192, &cut(100, Some(Stop::Duration)), 0), 100);
 }

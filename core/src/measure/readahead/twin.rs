@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::Result;
 use crate::engine::{Engine, expect_full};
 use crate::files::page_cache::page_size;
-use crate::files::{Access, Part, RelationFiles};
+use crate::files::{Access, OpenFile, Part, RelationFiles};
 use crate::measure::BlockReader;
 use crate::run::stopwatch::Stopwatch;
 
@@ -58,6 +58,17 @@ impl<'a> Twin<'a> {
         }
     }
 
+    /// Requests these blocks into `slot`, behind those of its last request where there is room.
+    fn submit(&mut self, slot: usize, open: &OpenFile, blocks: &Range<u64>) {
+        let offset = self.source.offset(blocks.start);
+        let bytes = (blocks.end - blocks.start) as usize * self.block.len();
+        let last = self.requests[slot];
+        let at = last.at + last.bytes;
+        let at = if at + bytes <= self.room { at } else { 0 };
+        self.requests[slot] = WindowRequest { offset, bytes, at, arrived: false };
+        self.engine.submit_at(slot, at, &open.file, offset, bytes);
+    }
+
     /// Waits until the request in `slot` has arrived.
     fn await_slot(&mut self, slot: usize, path: &Path, watch: &mut Stopwatch<'_>) -> Result<()> {
         while !self.requests[slot].arrived {
@@ -74,27 +85,18 @@ impl BlockReader<Part> for Twin<'_> {
     fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Direct)?;
         let block_size = self.block.len();
-        let (source, window_blocks) = (self.source, self.window_blocks);
+        let window_blocks = self.window_blocks;
         let window = |start: u64| start..part.blocks.end.min(start + window_blocks);
-        let submit = |twin: &mut Self, slot: usize, blocks: &Range<u64>| {
-            let (offset, bytes) =
-                (source.offset(blocks.start), (blocks.end - blocks.start) as usize * block_size);
-            let last = twin.requests[slot];
-            let at = last.at + last.bytes;
-            let at = if at + bytes <= twin.room { at } else { 0 };
-            twin.requests[slot] = WindowRequest { offset, bytes, at, arrived: false };
-            twin.engine.submit_at(slot, at, &open.file, offset, bytes);
-        };
         let mut present = window(part.blocks.start);
         let mut slot = 0;
         watch.begin();
         if !present.is_empty() {
-            submit(self, slot, &present);
+            self.submit(slot, &open, &present);
         }
         while !present.is_empty() {
             let next = window(present.end);
             if !next.is_empty() {
-                submit(self, 1 - slot, &next);
+                self.submit(1 - slot, &open, &next);
             }
             self.await_slot(slot, &open.path, watch)?;
             let blocks = present.end - present.start;

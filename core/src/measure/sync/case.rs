@@ -157,20 +157,19 @@ impl Case {
     fn of_section(section: Section, selection: &Selection<'_>) -> Vec<Case> {
         let case =
             |method, direct, writes, write_bytes| Case { section, method, direct, writes, write_bytes };
-        let each_method = |writes| {
-            let mut cases = Vec::new();
-            for method in FlushMethod::OF_WAL {
-                if method.syncs_by_open() {
-                    cases.push(case(method, true, writes, selection.write_bytes));
-                }
-                cases.push(case(method, false, writes, selection.write_bytes));
-            }
-            cases
-        };
         let buffered = |method| case(method, false, 1, selection.write_bytes);
         match section {
-            Section::OneWrite => each_method(1),
-            Section::TwoWrites => each_method(2),
+            Section::OneWrite | Section::TwoWrites => {
+                let writes = if section == Section::OneWrite { 1 } else { 2 };
+                let mut cases = Vec::new();
+                for method in FlushMethod::OF_WAL {
+                    if method.syncs_by_open() {
+                        cases.push(case(method, true, writes, selection.write_bytes));
+                    }
+                    cases.push(case(method, false, writes, selection.write_bytes));
+                }
+                cases
+            }
             Section::OpenSyncSize => [1, 2, 4, 8, 16]
                 .map(|writes| case(FlushMethod::OpenSync, true, writes, OPEN_SYNC_BYTES / writes))
                 .into(),

@@ -8,10 +8,8 @@
 use std::sync::Arc;
 
 use super::case::{Case, Section};
-use crate::Result;
-use crate::files::scratch::{Fill, Room, Scratch, ScratchLocation};
-use crate::machine::observer::Observer;
-use crate::run::budget::{Limits, Stop, StopCheck};
+use crate::files::scratch::{Fill, Room, Scratch, ScratchLocation, ScratchName};
+use crate::run::budget::{Limits, Outcome, StopCheck};
 
 /// How large the files are to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +35,8 @@ impl Layout {
     /// bytes. None if an operation writes more than the limit allows.
     pub fn plan(cases: &[Case], limit: u64, segment: u64) -> Option<Self> {
         // The longest operation on each file.
-        let longest = |file: usize| cases.iter().filter(|case| file_of(case) == file).map(Case::bytes).max();
-        let [overwriting, buffered, direct] = [0, 1, 2].map(longest);
+        let [overwriting, buffered, direct] =
+            [0, 1, 2].map(|file| cases.iter().filter(|case| file_of(case) == file).map(Case::bytes).max());
         // A quarter of the limit at most, if that will do: the segments matter more.
         let overwritten = overwriting.map_or(0, |longest| longest.max(OVERWRITTEN.min(limit / 4)));
         let left = limit.checked_sub(overwritten)?;
@@ -63,34 +61,37 @@ impl Layout {
     }
 
     /// Makes the files as `limits` let it, and leaves `reserve` bytes free. Segments are filled as the server
-    /// fills them, with `fill` bytes at a time. `observer` sees whether the device counts what reaches it.
+    /// fills them, with `fill` bytes at a time. `named`: they keep names, for as long as they are.
     ///
     /// # Errors
     /// As [`Scratch::create`]; there is room for all of them, or none is made.
     pub fn make(
         &self,
         place: ScratchLocation<'_>,
+        named: bool,
         reserve: u64,
         limits: Limits,
         fill: usize,
-        observer: &Observer<'_>,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<std::result::Result<Files, Stop>> {
-        let before = observer.look();
+    ) -> Outcome<Files> {
         Room { size: self.total(), reserve, limits }.check(place.directory)?;
         let zeros = Fill::Zeros { write_bytes: fill };
         let fills = [Fill::Incompressible, zeros, zeros];
         let mut files = Files::default();
-        let each = files.each.iter_mut().zip(self.sizes).zip(fills);
-        for ((file, size), fill) in each.filter(|((_, size), _)| *size > 0) {
-            match Scratch::create(place, Room { size, reserve, limits }, fill, should_stop)? {
-                Ok(scratch) => *file = Some(Arc::new(scratch)),
-                Err(stop) => return Ok(Err(stop)),
-            }
+        let each = files.each.iter_mut().zip(self.sizes).zip(fills).enumerate();
+        for (number, ((file, size), fill)) in each.filter(|(_, ((_, size), _))| *size > 0) {
+            let room = Room { size, reserve, limits };
+            let scratch = if named {
+                let name = ScratchName::new(place.fallback, number);
+                let made = Scratch::create_named(place.directory, &name, room, fill, should_stop)?;
+                files.names.push(name);
+                made
+            } else {
+                Scratch::create(place, room, fill, should_stop)?
+            };
+            *file = Some(Arc::new(scratch));
         }
-        let activity = observer.since(&before).activity;
-        files.counted = activity.is_some_and(|activity| activity.writes.requests > 0);
-        Ok(Ok(files))
+        Ok(files)
     }
 }
 
@@ -99,8 +100,8 @@ impl Layout {
 pub struct Files {
     /// By [`file_of`].
     each: [Option<Arc<Scratch>>; 3],
-    /// Did the device count the writes that made them? Then writes that it does not count do not reach it.
-    pub(super) counted: bool,
+    /// The names that they keep, if they keep any.
+    names: Vec<ScratchName>,
 }
 
 impl Files {

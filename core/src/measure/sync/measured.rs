@@ -1,6 +1,6 @@
 //! The figures of one case, gathered over its turns.
 
-use super::case::Case;
+use super::durability::NotDurable;
 use crate::machine::device::Activity;
 use crate::run::budget::Stop;
 use crate::stats::{Interval, Latencies, Slice, Slices, of_ratio, of_turns};
@@ -21,8 +21,8 @@ pub struct CaseTimes {
     pub stop: Option<Stop>,
     /// Why it can't be done here.
     pub refused: Option<String>,
-    /// Are syncs swallowed above the storage, so that the figures are not of it?
-    pub syncs_are_swallowed: bool,
+    /// Why the figures are not of syncs that make data durable, if that is known.
+    pub not_durable: Option<NotDurable>,
     /// Time in which operations were done, and their number.
     pub(super) slices: Slices,
     /// Operations, the warm-up included, and the bytes that the storage got with them.
@@ -37,8 +37,8 @@ pub struct CaseTimes {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeviceRequests {
     operations: u64,
-    writes: u64,
-    flushes: Option<u64>,
+    pub(super) writes: u64,
+    pub(super) flushes: Option<u64>,
 }
 
 impl DeviceRequests {
@@ -80,22 +80,16 @@ impl CaseTimes {
     pub fn interval(&self) -> Option<Interval> {
         let value = self.ns_per_op()?;
         // The lower end may have been cut off at zero.
-        let half = |interval: Interval| interval.high - interval.value;
-        let of_turns = half(of_turns(&self.turns)?);
-        let half = of_ratio(&self.slices.steady()).map_or(of_turns, |slices| of_turns.max(half(slices)));
+        let of_turns = of_turns(&self.turns)?;
+        let of_turns = of_turns.high - of_turns.value;
+        let of_slices = of_ratio(&self.slices.steady());
+        let half = of_slices.map_or(of_turns, |slices| of_turns.max(slices.high - slices.value));
         Some(Interval { value, low: (value - half).max(0.0), high: value + half })
     }
 
     /// What the device did meanwhile; None if it has no counters, or nothing was done.
     pub fn device(&self) -> Option<DeviceRequests> {
         self.device.filter(|device| device.operations > 0)
-    }
-
-    /// Did fewer writes reach a device that counts them than this case made durable, each by itself? Then
-    /// something between swallows the syncs. A tenth is left for requests that are counted late.
-    pub(super) fn look_for_swallowed(&mut self, case: &Case) {
-        let writes_per_op = self.device().map(|device| device.writes_per_op());
-        self.syncs_are_swallowed = case.is_durable() && writes_per_op.is_some_and(|writes| writes < 0.9);
     }
 
     /// Is there nothing more to do?
@@ -135,27 +129,7 @@ impl CaseTimes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{FlushMethod, Section};
     use super::*;
-    use crate::machine::device::Traffic;
-
-    /// Are the syncs of 100 operations swallowed, if the device completed `writes`?
-    fn swallowed(method: FlushMethod, writes: u64) -> bool {
-        let case = Case { section: Section::OneWrite, method, direct: false, writes: 1, write_bytes: 8192 };
-        let mut measured = CaseTimes::new();
-        let activity = Activity {
-            elapsed_ms: 1.0,
-            reads: Traffic::default(),
-            writes: Traffic { requests: writes, ..Traffic::default() },
-            discards: None,
-            flushes: None,
-            aqu_sz: None,
-            util_pct: None,
-        };
-        measured.saw(Some(activity), 100);
-        measured.look_for_swallowed(&case);
-        measured.syncs_are_swallowed
-    }
 
     #[test]
     fn an_interval_that_reaches_zero_keeps_its_upper_end() {
@@ -172,14 +146,5 @@ mod tests {
         // A turn that came to nothing is none.
         measured.end_turn(None);
         assert_eq!(measured.interval(), Some(interval));
-    }
-
-    #[test]
-    fn syncs_that_reach_no_device_are_seen() {
-        for method in [FlushMethod::OpenDatasync, FlushMethod::Fsync, FlushMethod::WriteCloseFsync] {
-            assert!(swallowed(method, 0) && swallowed(method, 89), "{method:?}");
-            assert!(!swallowed(method, 90) && !swallowed(method, 200), "{method:?}");
-        }
-        assert!(!swallowed(FlushMethod::Write, 0), "nobody asked for a sync");
     }
 }

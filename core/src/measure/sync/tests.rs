@@ -67,7 +67,7 @@ impl Recorder {
         )
         .expect("created");
         Self {
-            scratch: Arc::new(created.expect("no reason to stop")),
+            scratch: Arc::new(created),
             calls: Arc::default(),
             fault: None,
             after: 0,
@@ -149,7 +149,7 @@ impl Calls for Recorder {
 
 const BLOCK: u32 = 8192;
 const SEGMENT: u64 = 8 * 32 * BLOCK as u64;
-const ALONE: Group = Group { committers: 1, delay: Duration::ZERO, commit_bytes: None };
+const ALONE: GroupCommit = GroupCommit { committers: 1, delay: Duration::ZERO, commit_bytes: None };
 
 fn cases(section: Section) -> Vec<Case> {
     let selection = Selection {
@@ -175,14 +175,14 @@ fn measure(
     recorder: &Recorder,
     cases: &[Case],
     ms: u64,
-    group: Group,
+    group: GroupCommit,
     limits: Limits,
     should_stop: &mut StopCheck<'_>,
 ) -> Result<(Vec<CaseTimes>, Option<Stop>)> {
     let roots = Roots::default();
     let observer = Observer::new(Account::Own, &[], &roots);
     let limits = Limits { duration: Duration::from_millis(ms), ..limits };
-    let run = SyncRun { cases, group, limits, observer: &observer };
+    let run = SyncRun { cases, group, limits, observer: &observer, durability: Durability::default() };
     let measured = {
         let mut budget = Budget::unlimited(&Monotonic, should_stop);
         run_with(&run, &|_| recorder.clone(), &mut budget, &mut |_, _, _| {})?
@@ -191,7 +191,7 @@ fn measure(
     Ok((measured, stop))
 }
 
-fn one(recorder: &Recorder, case: Case, group: Group) -> Result<CaseTimes> {
+fn one(recorder: &Recorder, case: Case, group: GroupCommit) -> Result<CaseTimes> {
     // Committers are threads, which a busy machine may not run for a while.
     let ms = if group.committers > 1 { 80 } else { 5 };
     let (mut measured, stop) = measure(recorder, &[case], ms, group, limits(), &mut || None)?;
@@ -316,7 +316,7 @@ fn whatever_goes_wrong_is_an_error() {
                     _ => 1,
                 };
                 let recorder = Recorder { fault: Some(fault), after, ..Recorder::new(SEGMENT) };
-                let group = Group { committers, ..ALONE };
+                let group = GroupCommit { committers, ..ALONE };
                 let Err(error) = one(&recorder, case(section, method), group) else {
                     panic!("{fault:?} of {section:?} {method:?} by {committers} was not seen");
                 };
@@ -350,23 +350,32 @@ fn all_cases_get_turns_in_rounds() {
     let roots = Roots::default();
     let observer = Observer::new(Account::Own, &[], &roots);
     let limits = Limits { duration: Duration::from_millis(300), ..limits() };
-    let run = SyncRun { cases: &cases, group: ALONE, limits, observer: &observer };
+    let run = SyncRun {
+        cases: &cases,
+        group: ALONE,
+        limits,
+        observer: &observer,
+        durability: Durability::default(),
+    };
     let mut turns = Vec::new();
     let mut report = |number, total, case: &Case| {
-        assert_eq!(total, 6);
+        assert!(total == 6 || total == 4, "{total}");
         turns.push((number, case.section));
     };
     let measured =
         run_with(&run, &|_| recorder.clone(), &mut Budget::unlimited(&Monotonic, &mut || None), &mut report)
             .expect("measured");
     let (one, no) = (Section::OneWrite, Section::NoSync);
-    assert_eq!(turns, [(1, one), (2, no), (3, no), (4, one), (5, one), (6, no)]);
+    let all = [(1, one), (2, no), (3, no), (4, one), (5, one), (6, no)];
+    // On a busy machine there is no time for the last round.
+    let rounds = turns.len() / 2;
+    assert!((2..=3).contains(&rounds) && turns == all[..2 * rounds], "{turns:?}");
     // The first of each turn is not counted.
-    assert_eq!(measured[0].performed, measured[0].ops() + 3);
+    assert_eq!(measured[0].performed, measured[0].ops() + rounds as u64);
     assert_eq!((measured[0].flushes, measured[1].flushes), (measured[0].ops(), 0));
     // What is not synced by the operation is synced after the turn.
     let syncs = recorder.calls().iter().filter(|call| matches!(call, Call::Sync(_, SyncCall::Fsync))).count();
-    assert_eq!(syncs, 3);
+    assert_eq!(syncs, rounds);
 }
 
 #[test]
@@ -413,7 +422,7 @@ fn committers_share_flushes() {
     ] {
         let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
         let case = case(Section::WalSegment, method);
-        let group = Group { committers: 8, ..ALONE };
+        let group = GroupCommit { committers: 8, ..ALONE };
         let (measured, _) = measure(&recorder, &[case], 80, group, limits(), &mut || None).expect("measured");
         let measured = &measured[0];
         let calls = recorder.calls();
@@ -453,7 +462,7 @@ fn committers_share_flushes() {
 #[test]
 fn small_commits_share_a_block() {
     let recorder = Recorder { takes: Duration::from_millis(1), ..Recorder::new(SEGMENT) };
-    let group = Group { committers: 8, commit_bytes: Some(100), ..ALONE };
+    let group = GroupCommit { committers: 8, commit_bytes: Some(100), ..ALONE };
     let measured = one(&recorder, case(Section::WalSegment, FlushMethod::OpenSync), group).expect("measured");
     let mut last = 0;
     for call in recorder.calls() {
@@ -471,7 +480,7 @@ fn small_commits_share_a_block() {
 fn a_leader_waits_before_each_flush() {
     let delay = Duration::from_millis(20);
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
-    let group = Group { committers: 6, delay, ..ALONE };
+    let group = GroupCommit { committers: 6, delay, ..ALONE };
     let measured = one(&recorder, case(Section::WalSegment, FlushMethod::OpenSync), group).expect("measured");
     assert!(measured.elapsed_ns() >= measured.flushes * 20_000_000);
     assert!(measured.latencies.most() >= Some(20_000_000));
@@ -490,7 +499,7 @@ fn a_leader_waits_before_each_flush() {
 fn bounds_hold_for_committers_too() {
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
     let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
-    let group = Group { committers: 4, ..ALONE };
+    let group = GroupCommit { committers: 4, ..ALONE };
     let few = Limits { max_bytes: 100 * u64::from(BLOCK), ..limits() };
     let (measured, _) = measure(&recorder, &cases, 1000, group, few, &mut || None).expect("measured");
     assert_eq!(measured[0].stop, Some(Stop::Bytes));
@@ -507,7 +516,7 @@ fn bounds_hold_for_committers_too() {
 fn a_rate_of_small_commits_is_one_of_blocks() {
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
     let case = case(Section::WalSegment, FlushMethod::OpenSync);
-    let group = Group { committers: 2, commit_bytes: Some(100), ..ALONE };
+    let group = GroupCommit { committers: 2, commit_bytes: Some(100), ..ALONE };
     let limits = Limits { max_iops: Some(1), max_bytes: BLOCK.into(), ..limits() };
     let content = Arc::new(Content::new(group.longest_write(&case) as usize).expect("memory"));
     let turn = CaseTurn { case: &case, length: 0, limits: &limits, clock_cost: 0, content: &content };
@@ -526,7 +535,7 @@ fn a_flush_of_many_does_not_exceed_the_bytes() {
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
     let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     // All four insert before the first flush, which is of two.
-    let group = Group { committers: 4, delay: Duration::from_millis(20), commit_bytes: None };
+    let group = GroupCommit { committers: 4, delay: Duration::from_millis(20), commit_bytes: None };
     let few = Limits { max_bytes: 2 * u64::from(BLOCK), ..limits() };
     let (measured, _) = measure(&recorder, &cases, 1000, group, few, &mut || None).expect("measured");
     let measured = &measured[0];
@@ -539,10 +548,11 @@ fn a_share_of_the_time_is_kept() {
     let limits = Limits { max_util: Some(0.1), ..limits() };
     let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     for committers in [1, 4] {
-        let (group, roots) = (Group { committers, ..ALONE }, Roots::default());
+        let (group, roots) = (GroupCommit { committers, ..ALONE }, Roots::default());
         let observer = Observer::new(Account::Own, &[], &roots);
         let limits = Limits { duration: Duration::from_millis(200), ..limits };
-        let run = SyncRun { cases: &cases, group, limits, observer: &observer };
+        let run =
+            SyncRun { cases: &cases, group, limits, observer: &observer, durability: Durability::default() };
         let (mut began, mut should_stop) = (None, || None);
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         let mut at_a_turn = |_, _, _: &Case| began = began.or(Some(Instant::now()));
@@ -568,7 +578,7 @@ fn a_share_of_the_time_is_kept() {
 
 #[test]
 fn committers_who_wait_too_long_end_it() {
-    let group = Group { committers: 4, delay: Duration::from_millis(20), ..ALONE };
+    let group = GroupCommit { committers: 4, delay: Duration::from_millis(20), ..ALONE };
     let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
     let bound = |ms| Limits { latency: LatencyBound::within(Duration::from_millis(ms)), ..limits() };
     let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(SEGMENT) };
@@ -577,7 +587,7 @@ fn committers_who_wait_too_long_end_it() {
     assert_eq!(stop, Some(Stop::Slow(BoundSource::Call)));
     // With a rate limit they wait for that, which is not the storage's fault.
     let paused = Limits { max_iops: Some(50), ..bound(15) };
-    let group = Group { delay: Duration::ZERO, ..group };
+    let group = GroupCommit { delay: Duration::ZERO, ..group };
     let (measured, stop) = measure(&recorder, &cases, 600, group, paused, &mut || None).expect("measured");
     assert!(measured[0].paused && stop.is_none());
 }
@@ -601,7 +611,7 @@ fn a_caller_who_unwinds_leaves_no_thread() {
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut should_stop = || -> Option<Stop> { std::panic::resume_unwind(Box::new("cancelled")) };
         let cases = [case(Section::WalSegment, FlushMethod::Fdatasync)];
-        let group = Group { committers: 4, ..ALONE };
+        let group = GroupCommit { committers: 4, ..ALONE };
         measure(&recorder, &cases, 10_000, group, limits(), &mut should_stop).map(drop)
     }));
     assert!(unwound.is_err());
@@ -621,17 +631,17 @@ fn real_files_are_written_and_left_to_nobody() {
     let observer = Observer::new(Account::Own, &placement.leaves, &roots);
     let layout = Layout::plan(&cases, 8 << 20, 2 << 20).expect("fits");
     assert_eq!(layout.segment_bytes(), Some(2 << 20));
-    let made = layout.make(place, 0, Limits::none(), 1 << 18, &observer, &mut || None).expect("made");
-    let files = made.expect("no reason to stop");
+    let files = layout.make(place, false, 0, Limits::none(), 1 << 18, &mut || None).expect("made");
     for committers in [1, 4] {
-        let group = Group { committers, ..ALONE };
+        let group = GroupCommit { committers, ..ALONE };
         let cases: Vec<Case> = cases
             .iter()
             .copied()
             .filter(|case| committers == 1 || case.section == Section::WalSegment)
             .collect();
         let limits = Limits { duration: Duration::from_millis(5), ..limits() };
-        let run = SyncRun { cases: &cases, group, limits, observer: &observer };
+        let run =
+            SyncRun { cases: &cases, group, limits, observer: &observer, durability: Durability::default() };
         let measured =
             super::run(&files, &run, &mut Budget::unlimited(&Monotonic, &mut || None), &mut |_, _, _| {})
                 .expect("measured");

@@ -62,8 +62,8 @@ impl Bursts {
     /// begins then.
     pub(crate) fn most_within(&self, time: Duration) -> u64 {
         let burst = Duration::from_nanos(BURST_NS);
-        let due = |rate| (time.saturating_add(2 * burst).as_secs_f64() * rate) as u64;
-        self.blocks_per_s.map_or(u64::MAX, |rate| due(rate).saturating_add(self.least))
+        let seconds = time.saturating_add(2 * burst).as_secs_f64();
+        self.blocks_per_s.map_or(u64::MAX, |rate| ((seconds * rate) as u64).saturating_add(self.least))
     }
 
     /// How many of the next `run` blocks to read in one burst.

@@ -41,7 +41,7 @@ impl LatencyBound {
         Self { bound: nanoseconds(bound), ..Self::UNBOUND }
     }
 
-    /// The same bound, but given by `of`.
+    /// Says that `of` gives the bound.
     pub fn of(self, of: BoundSource) -> Self {
         Self { of, ..self }
     }

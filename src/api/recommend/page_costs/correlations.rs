@@ -1,61 +1,59 @@
 //! The correlation that the planner should assume for each index: rows of scope `index`, at the settings that
 //! are chosen.
 
-use io_probe_core::advise::page_costs::choose::{Regret, Settings};
-use io_probe_core::advise::page_costs::correlation::{CorrelationChoice, HARM};
-use io_probe_core::advise::page_costs::visits::IndexVisits;
+use io_probe_advise::page_costs::choose::{Regret, Settings, Slowdown};
+use io_probe_advise::page_costs::correlation::{CorrelationChoice, HARM};
+use io_probe_advise::page_costs::visits::IndexVisits;
 use io_probe_core::stats::Interval;
 use pgrx::{pg_sys, spi};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Advice;
 use super::planned::Probed;
 use super::verdict::{NOTHING_BETTER, shown};
-use crate::api::recommend::row::{RecommendRow, Statements};
-use crate::call::arguments::figure;
+use crate::api::recommend::advice::{Recommendation, Statements};
+use crate::call::figure;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
-use crate::pg::catalog::indexes::IndexName;
 
 impl Advice<'_> {
     /// The rows of indexes: of each that was looked at if `all`, else where another correlation is better.
-    pub(super) fn of_indexes(&self, all: bool) -> Vec<RecommendRow> {
+    pub(super) fn of_indexes(&self, all: bool) -> Vec<Recommendation> {
         let answers = match &self.planned {
             Ok(answers) => answers,
-            Err(why) if all => return vec![RecommendRow::of_index(None).unknown(why)],
+            Err(why) if all => return vec![Recommendation::of_index(None).unknown(why)],
             Err(_) => return Vec::new(),
         };
-        let row = |(index, choice): (&Probed, &Option<CorrelationChoice>)| match choice {
+        let choices = answers.inquiry.indexes.iter().zip(&answers.joint.correlations);
+        let rows = choices.filter_map(|(index, choice)| match choice {
             None if all => Some(identity(index).unknown(NOT_CHOSEN)),
             Some(choice) if all || !choice.holds_current => {
-                Some(row(index, choice, &answers.joint.chosen.settings).beside(self.measured.disturbed))
+                Some(row(index, choice, &answers.joint.chosen.settings).beside(self.measured.doubt))
             }
             _ => None,
-        };
-        answers.inquiry.indexes.iter().zip(&answers.joint.correlations).filter_map(row).collect()
+        });
+        rows.collect()
     }
 }
 
-/// Why there is no advice for an index.
 const NOT_CHOSEN: &str = "there was no time to ask the planner, or the plans that it picks can't be judged";
 
 /// The row of an index, with what is in force.
-fn identity(index: &Probed) -> RecommendRow {
+fn identity(index: &Probed) -> Recommendation {
     let (current, source) = match index.in_force() {
         Some(kept) => (kept, "io_probe_corrections"),
         None => (index.analyzed(), "pg_statistic"),
     };
-    RecommendRow::of_index(Some(index.facts.index.qualified.clone()))
+    Recommendation::of_index(Some(index.facts.index.qualified.clone()))
         .currently(figure(current).to_string(), source)
         .used(Some(pg_sys::Oid::from(index.facts.table)))
 }
 
 /// The correlation that the planner should assume for an index, at these settings.
-fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> RecommendRow {
+fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recommendation {
     let CorrelationChoice { value, holds_current, low, high, regret, regret_in_force, slowdown } = choice;
     let IndexVisits { locality, scattered, stretch, .. } = &index.visits;
     let Settings { cell, concurrency } = settings;
-    let interval = |of: &Interval, scale: f64| json!([figure(of.low * scale), figure(of.high * scale)]);
     let row = identity(index)
         .between(figure(*low).to_string(), figure(*high).to_string())
         .rests_on("scattered_pct", figure(100.0 * locality.scattered))
@@ -67,9 +65,6 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         .rests_on("seq_page_cost", cell.sequential)
         .rests_on("random_page_cost", cell.random)
         .rests_on("effective_io_concurrency", *concurrency);
-    let times = |regret: &Regret| {
-        format!("{:.2} times as long as the best ones cold and {:.2} times warm", regret.cold, regret.warm)
-    };
     let at = format!(
         "(at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency})",
         cell.sequential, cell.random
@@ -88,8 +83,11 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         some => format!("{some:.0} % of its rows lie anywhere in the table; of the others, {near}"),
     };
     let loss = match slowdown {
-        slowdown if *slowdown > HARM => {
-            format!("; with it a range of over a third of the rows may take {slowdown:.1} times as long")
+        Slowdown { cold, .. } if *cold > HARM => {
+            format!("; with it a range of over a third of the rows may take {cold:.1} times as long")
+        }
+        Slowdown { warm, .. } if *warm > HARM => {
+            format!("; with it a range may take {warm:.1} times as long if all of it is in memory")
         }
         _ => String::new(),
     };
@@ -101,6 +99,14 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     row.change(value.to_string(), statements(index, *value), why)
 }
 
+fn interval(of: &Interval, scale: f64) -> Value {
+    json!([figure(of.low * scale), figure(of.high * scale)])
+}
+
+fn times(Regret { cold, warm, .. }: &Regret) -> String {
+    format!("{cold:.2} times as long as the best ones cold and {warm:.2} times warm")
+}
+
 const HIDES: &str = "it counts in sessions that have loaded the library (session_preload_libraries = \
      'pg_io_probe') and have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth \
      more or fewer rows, or ANALYZE finds another correlation; it also weighs in joins and in scans for an \
@@ -108,22 +114,24 @@ const HIDES: &str = "it counts in sessions that have loaded the library (session
 
 /// Statements that tell the planner: for all alike indexes, or else it would pick another one of them.
 fn statements(index: &Probed, value: f64) -> Statements {
-    // A role that can create functions in that schema could create one that takes other arguments.
     let schema = facts::own_schema();
-    let all = |value: &dyn Fn(u32) -> Option<f64>| {
-        let call = |index: &IndexName| {
-            let value = value(index.oid).map_or("NULL".to_owned(), |value| value.to_string());
-            let index = spi::quote_literal(&index.qualified);
-            format!("SELECT {schema}.io_probe_correct({index}::regclass, {value}::double precision)")
-        };
-        index.alike.iter().map(call).collect::<Vec<_>>().join("; ")
-    };
     Statements {
-        statement: all(&|_| Some(value)),
-        undo: all(&|alike| index.kept(alike)),
+        statement: corrections(&schema, index, |_| Some(value)),
+        undo: corrections(&schema, index, |alike| index.kept(alike)),
         instead: restore_statistics(index, value).map(|statement| vec![statement]),
         hides: HIDES.to_owned(),
     }
+}
+
+/// Statements that keep a value of each index that is alike. A role that can create functions in that schema
+/// could create one that takes other arguments: so they are cast.
+fn corrections(schema: &str, index: &Probed, value_of: impl Fn(u32) -> Option<f64>) -> String {
+    let statements = index.alike.iter().map(|alike| {
+        let value = value_of(alike.oid).map_or("NULL".to_owned(), |value| value.to_string());
+        let name = spi::quote_literal(&alike.qualified);
+        format!("SELECT {schema}.io_probe_correct({name}::regclass, {value}::double precision)")
+    });
+    statements.collect::<Vec<_>>().join("; ")
 }
 
 /// A statement that sets it in the statistics, where the server can and the planner takes it as it is.

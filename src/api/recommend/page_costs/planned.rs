@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use io_probe_core::advise::page_costs::choose::{Asked, Cell, Regret, Regrets, Settings};
-use io_probe_core::advise::page_costs::correlation::{CORRELATIONS, IndexPicks};
-use io_probe_core::advise::page_costs::joint::{Joint, Planner, joint};
-use io_probe_core::advise::page_costs::model::{Index, PlannedScan, Table, Times};
-use io_probe_core::advise::page_costs::visits::{IndexVisits, index_visits};
+use io_probe_advise::page_costs::choose::{Asked, CostPair, Regret, Regrets, Settings};
+use io_probe_advise::page_costs::correlation::{CORRELATIONS, IndexPicks};
+use io_probe_advise::page_costs::joint::{Joint, Planner, joint};
+use io_probe_advise::page_costs::model::{Index, PlannedScan, Table, Times};
+use io_probe_advise::page_costs::visits::{IndexVisits, index_visits};
 use pgrx::pg_sys;
 
 use crate::call::Call;
@@ -29,7 +29,6 @@ const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", 
 const MOST_INDEXES: usize = 12;
 const MOST_OF_TABLE: u32 = 4;
 
-/// Why nothing can be said where time ended.
 const NO_TIME: &str = "there was no time left for it";
 
 /// Longest time of a series of questions to the planner.
@@ -48,19 +47,11 @@ pub(super) struct Probed {
 impl Probed {
     /// None if it can't be looked at, or where its rows lie can't be told.
     fn of(facts: IndexFacts, patience: &Patience) -> Option<Self> {
-        let table = Table { pages: facts.pages, rows: facts.rows };
-        let visits = |index: u32| {
-            let left = patience.left();
-            let samples = if left.is_zero() { None } else { indexes::samples(facts.table, index, left) };
-            let visits = index_visits(&samples?, &table, &[]);
-            visits.filter(|visits| visits.fits)
-        };
-        let own = visits(facts.index.oid)?;
+        let own = visits(&facts, facts.index.oid, patience)?;
         // Equal values of the first column need not lie alike in all that begin with it.
-        let is_alike = |other: &&IndexName| {
-            visits(other.oid).is_some_and(|visits| visits.locality.is_like(&own.locality))
-        };
-        let others = facts.others.iter().filter(is_alike);
+        let others = facts.others.iter().filter(|other| {
+            visits(&facts, other.oid, patience).is_some_and(|visits| visits.locality.is_like(&own.locality))
+        });
         let alike = [&facts.index].into_iter().chain(others).cloned().collect();
         let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
         Some(Self { alike, visits: own, kept, facts })
@@ -80,7 +71,7 @@ impl Probed {
     }
 
     /// The page costs, and this correlation of the index and of all that are alike.
-    fn corrected(&self, cell: Cell, correlation: f64) -> Premise {
+    fn corrected(&self, cell: CostPair, correlation: f64) -> Premise {
         let alike = self.alike.iter().map(|index| pg_sys::Oid::from(index.oid)).collect();
         Premise { correlation: Some((alike, correlation)), ..premise(cell) }
     }
@@ -120,6 +111,15 @@ impl Probed {
     }
 }
 
+/// Where the rows of an index of this table lie; None if that can't be told.
+fn visits(table: &IndexFacts, index: u32, patience: &Patience) -> Option<IndexVisits> {
+    let left = patience.left();
+    let samples = if left.is_zero() { None } else { indexes::samples(table.table, index, left) };
+    // The window matters to ranges only.
+    let visits = index_visits(&samples?, &Table { pages: table.pages, rows: table.rows }, &[], 0.0);
+    visits.filter(|visits| visits.fits)
+}
+
 /// A query by the index at `place`; it is `covered` if the index holds all that it asks for.
 struct IndexQuery {
     place: usize,
@@ -156,7 +156,6 @@ pub(super) struct Thresholds {
     pub(super) queries: usize,
     /// Queries over `jit_above_cost`, if this session compiles.
     pub(super) jit: [usize; 2],
-    /// Queries with workers.
     pub(super) parallel: [usize; 2],
 }
 
@@ -167,7 +166,7 @@ impl Answers {
     }
 
     /// Looks at the thresholds, if page costs are to change.
-    pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: Cell) {
+    pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: CostPair) {
         let chosen = self.joint.chosen.settings.cell;
         if in_force != chosen {
             self.thresholds = self.thresholds_at(call, in_force, chosen);
@@ -175,7 +174,7 @@ impl Answers {
     }
 
     /// None if there was no time, or no query could be planned.
-    fn thresholds_at(&self, call: &Call, in_force: Cell, chosen: Cell) -> Option<Thresholds> {
+    fn thresholds_at(&self, call: &Call, in_force: CostPair, chosen: CostPair) -> Option<Thresholds> {
         let premises = [in_force, chosen].map(premise);
         let queries: Vec<TableQuery> = self.inquiry.queries.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(
@@ -186,28 +185,25 @@ impl Answers {
         )?;
         let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
         let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
-        let count = |holds: &dyn Fn(&Picked) -> bool| {
-            [0, 1].map(|cell| picks.iter().filter(|picks| holds(&picks[cell])).count())
-        };
-        let jit = count(&|picked| picked.cost > jit_above);
-        let parallel = count(&|picked| picked.is_parallel);
+        let jit = [0, 1].map(|cell| picks.iter().filter(|picks| picks[cell].cost > jit_above).count());
+        let parallel = [0, 1].map(|cell| picks.iter().filter(|picks| picks[cell].is_parallel).count());
         (!picks.is_empty()).then_some(Thresholds { queries: picks.len(), jit, parallel })
     }
 }
 
-fn premise(cell: Cell) -> Premise {
+fn premise(cell: CostPair) -> Premise {
     Premise { costs: (cell.sequential, cell.random), correlation: None }
 }
 
-/// The time for a series of questions.
+/// Half of what is left at most: other measurements of the statement come after it.
 fn time_for_a_series(call: &Call) -> Duration {
-    LONGEST.min(call.time_left())
+    LONGEST.min(call.time_left() / 2)
 }
 
 impl Inquiry {
     /// What the planner picks for each query in each cell; None where it was not asked, or the model does not
     /// know the plan. Err says why nothing can be said.
-    fn ask_all(&self, cells: &[Cell], patience: &Patience) -> Result<Vec<Option<Asked>>, String> {
+    fn ask_all(&self, cells: &[CostPair], patience: &Patience) -> Result<Vec<Option<Asked>>, String> {
         let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
         let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(&queries, &premises, ParallelPlans::None, patience).ok_or_else(|| {
@@ -239,21 +235,20 @@ impl Inquiry {
     }
 
     /// What the planner picks at each of some correlations of an index, at these page costs.
-    fn at_correlations(&self, place: usize, cell: Cell, patience: &Patience) -> IndexPicks {
+    fn at_correlations(&self, place: usize, cell: CostPair, patience: &Patience) -> IndexPicks {
         let index = &self.indexes[place];
         let in_force = index.correlation();
         let others: Vec<f64> = CORRELATIONS.into_iter().filter(|other| *other != in_force).collect();
         let told = others.iter().map(|other| index.corrected(cell, *other));
         let premises: Vec<Premise> = [premise(cell)].into_iter().chain(told).collect();
         // An index-only scan of a vacuumed table costs the same whatever the correlation.
-        let of_index = |query: &&IndexQuery| query.place == place && !query.covered;
-        let its: Vec<&IndexQuery> = self.queries.iter().filter(of_index).collect();
+        let its = self.queries.iter().filter(|query| query.place == place && !query.covered);
+        let its: Vec<&IndexQuery> = its.collect();
         let guarded = queries_of(place, &index.facts, &GUARDED);
-        let guarded: Vec<&IndexQuery> = guarded.iter().filter(of_index).collect();
-        let ask = |its: &[&IndexQuery]| self.ask(its, &premises, patience).into_iter().flatten().collect();
+        let guarded: Vec<&IndexQuery> = guarded.iter().filter(|query| !query.covered).collect();
         IndexPicks {
-            guarded: ask(&guarded),
-            asked: ask(&its),
+            guarded: self.ask(&guarded, &premises, patience).into_iter().flatten().collect(),
+            asked: self.ask(&its, &premises, patience).into_iter().flatten().collect(),
             moved: index.visits.each_moved().to_vec(),
             correlations: [vec![in_force], others].concat(),
         }
@@ -265,20 +260,20 @@ struct InTheLoop<'a> {
     inquiry: &'a Inquiry,
     /// What it picks as things are.
     asked: &'a [Option<Asked>],
-    cells: &'a [Cell],
+    cells: &'a [CostPair],
     patience: &'a mut Patience,
 }
 
 impl InTheLoop<'_> {
     /// What it picks at each of some correlations of the index at `place`; None if time ends meanwhile.
-    fn of_index(&self, place: usize, cell: Cell) -> Option<IndexPicks> {
+    fn of_index(&self, place: usize, cell: CostPair) -> Option<IndexPicks> {
         let picks = self.inquiry.at_correlations(place, cell, self.patience);
         (!self.patience.is_over()).then_some(picks)
     }
 }
 
 impl Planner for InTheLoop<'_> {
-    fn at_correlations(&mut self, cell: Cell) -> Option<Vec<IndexPicks>> {
+    fn at_correlations(&mut self, cell: CostPair) -> Option<Vec<IndexPicks>> {
         (0..self.inquiry.indexes.len()).map(|place| self.of_index(place, cell)).collect()
     }
 
@@ -313,7 +308,7 @@ fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
 pub(super) fn ask(
     call: &Call,
     tables: &[(pg_sys::Oid, u64)],
-    cells: &[Cell],
+    cells: &[CostPair],
     concurrencies: &[u32],
     in_force: &Settings,
     times: &Times,
@@ -332,13 +327,11 @@ pub(super) fn ask(
     }
 }
 
-/// The table of an index, and its name.
 fn table_name(index: &IndexFacts) -> (u32, String) {
     let [schema, table, _] = &index.names;
     (index.table, format!("{schema}.{table}"))
 }
 
-/// What was left out, to be added to what is said.
 pub(super) fn told(left_out: &[String]) -> String {
     const MOST: usize = 8;
     if left_out.is_empty() {
@@ -354,7 +347,7 @@ fn ask_about(
     call: &Call,
     patience: &mut Patience,
     known_indexes: Vec<IndexFacts>,
-    cells: &[Cell],
+    cells: &[CostPair],
     concurrencies: &[u32],
     in_force: &Settings,
     times: &Times,
@@ -383,8 +376,9 @@ fn ask_about(
             let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
             planner.patience.renew(time_for_a_series(call));
             let Settings { cell, concurrency } = chosen.settings;
-            let choose = |place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times);
-            let correlations = (0..inquiry.indexes.len()).map(choose).collect();
+            let correlations = (0..inquiry.indexes.len())
+                .map(|place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times))
+                .collect();
             Joint { chosen, correlations, corrected: None }
         }
     };
@@ -404,9 +398,9 @@ fn ask_about(
 /// Queries by each index, in such an order that any first part of them has some of each index.
 fn queries(probed: &[Probed]) -> Vec<IndexQuery> {
     const STEP: usize = 7;
-    let of_index = |(place, probed): (usize, &Probed)| queries_of(place, &probed.facts, &SELECTIVITIES);
-    let mut all: Vec<(usize, IndexQuery)> =
-        probed.iter().enumerate().flat_map(of_index).enumerate().collect();
+    let indexes = probed.iter().enumerate();
+    let queries = indexes.flat_map(|(place, probed)| queries_of(place, &probed.facts, &SELECTIVITIES));
+    let mut all: Vec<(usize, IndexQuery)> = queries.enumerate().collect();
     all.sort_by_key(|(number, _)| number % STEP);
     all.into_iter().map(|(_, query)| query).collect()
 }
@@ -414,16 +408,16 @@ fn queries(probed: &[Probed]) -> Vec<IndexQuery> {
 /// Two queries by the index at `place` for each of these shares of the rows.
 fn queries_of(place: usize, facts: &IndexFacts, shares: &[f64]) -> Vec<IndexQuery> {
     let table = pg_sys::Oid::from(facts.table);
-    let of_range = |condition: String| {
+    let ranges = shares.iter().enumerate().filter_map(|(number, share)| range(facts, *share, number));
+    let queries = ranges.flat_map(|condition| {
         // A tid is in the table only; a query without columns needs no more than the index.
         [("SELECT ctid", false), ("SELECT", true)].map(|(what, covered)| IndexQuery {
             place,
             covered,
             query: TableQuery { table, what, condition: condition.clone() },
         })
-    };
-    let ranges = shares.iter().enumerate().filter_map(|(number, share)| range(facts, *share, number));
-    ranges.flat_map(of_range).collect()
+    });
+    queries.collect()
 }
 
 /// A condition that this share of the rows meets.

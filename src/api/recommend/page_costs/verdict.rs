@@ -1,35 +1,36 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_core::advise::page_costs::choose::{Chosen, Regret, Settings};
-use io_probe_core::advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
-use io_probe_core::advise::page_costs::model::Locality;
-use io_probe_core::advise::page_costs::pair::{self, CostChange};
+use io_probe_advise::page_costs::choose::{Chosen, Regret, Settings};
+use io_probe_advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
+use io_probe_advise::page_costs::model::Locality;
+use io_probe_advise::page_costs::pair::{self, CostChange};
 use serde_json::{Value, json};
 
 use super::Advice;
 use super::planned::{Answers, Thresholds};
 use crate::api::recommend::Unit;
-use crate::api::recommend::row::{NEEDS_COLD, RecommendRow, SEEMS_BETTER, Setting};
-use crate::call::arguments::figure;
-use crate::call::named::NamedEnum;
+use crate::api::recommend::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting};
+use crate::call::{NamedEnum, figure};
 
 /// Why `seq_page_cost` stays.
 const THE_UNIT: &str = "it is the unit in which the other costs are given";
 
-/// Why a page cost is not known.
 const NOT_BY_PLANS: &str = "the planner's choices say nothing";
 
 /// Why a value stays.
 pub(super) const NOTHING_BETTER: &str = "no other value is sure enough to gain more than 5 %";
 
 impl Advice<'_> {
-    /// Fills a row.
-    pub(super) fn fill_row(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
+    pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {
         let row = self.evidence(row);
-        self.advise(setting, row).beside(self.measured.disturbed && !self.is_unit(setting))
+        let row = self.advise(setting, row);
+        if self.is_unit(setting) {
+            return row;
+        }
+        row.and_if_recommended(&self.measured.left_out).beside(self.measured.doubt)
     }
 
-    fn advise(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
+    fn advise(&self, setting: Setting, row: Recommendation) -> Recommendation {
         match (&self.planned, setting) {
             (Ok(answers), Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row, answers),
             (Ok(answers), Setting::EffectiveIoConcurrency) => {
@@ -58,17 +59,16 @@ impl Advice<'_> {
         setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage
     }
 
-    fn lacking(&self, row: RecommendRow) -> RecommendRow {
+    fn lacking(&self, row: Recommendation) -> Recommendation {
         self.without_times(row, self.measured.why_lacking("one has no interval"))
     }
 
-    /// There is no advice since times are lacking.
-    fn without_times(&self, row: RecommendRow, why: String) -> RecommendRow {
+    fn without_times(&self, row: Recommendation, why: String) -> Recommendation {
         if self.measured.lacks_cold_blocks { row.without(NEEDS_COLD, why) } else { row.unknown(why) }
     }
 
     /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
-    fn set(&self, setting: Setting, row: RecommendRow, change: CostChange, why: String) -> RecommendRow {
+    fn set(&self, setting: Setting, row: Recommendation, change: CostChange, why: String) -> Recommendation {
         let CostChange { value, with } = change;
         let Some(with) = with else { return row.alter(value.to_string(), why) };
         let (other, side) = match setting {
@@ -80,7 +80,7 @@ impl Advice<'_> {
     }
 
     /// A page cost by what the planner picks.
-    fn cost(&self, setting: Setting, row: RecommendRow, answers: &Answers) -> RecommendRow {
+    fn cost(&self, setting: Setting, row: Recommendation, answers: &Answers) -> Recommendation {
         let chosen = &answers.joint.chosen;
         let [sequential, random] = pair::changes(self.in_force.cell, chosen.settings.cell);
         let ((low, high), change) = match setting {
@@ -96,9 +96,8 @@ impl Advice<'_> {
         }
     }
 
-    fn of_planner(&self, row: RecommendRow, answers: &Answers) -> RecommendRow {
+    fn of_planner(&self, row: Recommendation, answers: &Answers) -> Recommendation {
         let chosen = &answers.joint.chosen;
-        let corrected = |settings| answers.corrected_at(settings).as_ref().map(shown);
         let indexes = answers.inquiry.indexes.iter().map(|probed| {
             let Locality { scattered, stretch, .. } = probed.visits.locality;
             let (scattered, stretch) = (figure(100.0 * scattered), figure(stretch));
@@ -109,9 +108,9 @@ impl Advice<'_> {
             .rests_on("indexes", indexes.collect::<Value>())
             .rests_on("planner_ms", answers.elapsed.as_millis() as u64)
             .rests_on("regret", shown(&chosen.regret))
-            .rests_on("regret_corrected", corrected(&chosen.settings))
+            .rests_on("regret_corrected", answers.corrected_at(&chosen.settings).as_ref().map(shown))
             .rests_on("regret_in_force", answers.regrets.at(&self.in_force).as_ref().map(shown))
-            .rests_on("regret_in_force_corrected", corrected(&self.in_force))
+            .rests_on("regret_in_force_corrected", answers.corrected_at(&self.in_force).as_ref().map(shown))
             .rests_on("seq_page_cost", chosen.settings.cell.sequential)
             .rests_on("random_page_cost", chosen.settings.cell.random)
             .rests_on("effective_io_concurrency", chosen.settings.concurrency)
@@ -122,17 +121,12 @@ impl Advice<'_> {
     fn regrets(&self, answers: &Answers) -> String {
         let Chosen { settings, regret, .. } = &answers.joint.chosen;
         let Settings { cell, concurrency } = settings;
-        let corrected = |settings: &Settings, what: &str| {
-            answers.corrected_at(settings).map_or(String::new(), |Regret { cold, warm, .. }| {
-                format!(" ({what}{cold:.2} and {warm:.2})")
-            })
-        };
         let now = answers.regrets.at(&self.in_force).filter(|_| *settings != self.in_force);
         let now = now.map_or(String::new(), |Regret { cold, warm, .. }| {
-            let corrected = corrected(&self.in_force, "");
+            let corrected = answers.corrected(&self.in_force, "");
             format!(", and at the present settings {cold:.2} and {warm:.2} times{corrected}")
         });
-        let corrected = corrected(settings, "with the correlations that are advised ");
+        let corrected = answers.corrected(settings, "with the correlations that are advised ");
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans \
              that the planner picks for {} queries over your tables take {:.2} times as long as the best \
@@ -142,13 +136,13 @@ impl Advice<'_> {
             answers.regrets.queries(),
             regret.cold,
             regret.warm,
-            answers.thresholds.map_or(String::new(), moved),
+            answers.thresholds.as_ref().map_or(String::new(), Thresholds::moved),
             answers.left_out,
         )
     }
 
     /// A concurrency by the density curve alone.
-    fn concurrency(&self, setting: Setting, row: RecommendRow) -> RecommendRow {
+    fn concurrency(&self, setting: Setting, row: Recommendation) -> Recommendation {
         let (in_force, what_for, which) = match setting {
             Setting::MaintenanceIoConcurrency => {
                 (self.maintenance, Use::Maintenance, "sparse reads with gaps")
@@ -164,20 +158,16 @@ impl Advice<'_> {
             return self.lacking(row);
         };
         let row = row.rests_on("score", figure(score)).rests_on("score_in_force", score_in_force.map(figure));
-        let over = |score: f64| (score - 1.0) * 100.0;
-        let told = |score: f64| {
-            format!("{which} take {:.0} % more than at their best over the densities", over(score))
-        };
+        let why = format!("{which} take {} more than at their best over the densities", percent_over(score));
         if plateau.seems_worse {
-            return row.unknown(format!("{}; {SEEMS_BETTER}", told(score)));
+            return row.unknown(format!("{why}; {SEEMS_BETTER}"));
         }
         let row = row.between(plateau.low.to_string(), plateau.high.to_string());
         if plateau.holds_current {
-            return row.keep(format!("{}; {NOTHING_BETTER}", told(score)));
+            return row.keep(format!("{why}; {NOTHING_BETTER}"));
         }
-        let now = score_in_force.map(|score| format!(", and {:.0} % at the present setting", over(score)));
-        let value = plateau.value.to_string();
-        row.alter(value, told(score) + &now.unwrap_or_default())
+        let now = score_in_force.map(|score| format!(", and {} at the present setting", percent_over(score)));
+        row.alter(plateau.value.to_string(), why + &now.unwrap_or_default())
     }
 }
 
@@ -185,13 +175,30 @@ pub(super) fn shown(regret: &Regret) -> Value {
     json!({ "cold": figure(regret.cold), "warm": figure(regret.warm) })
 }
 
-/// What else changes with the page costs, if anything: JIT, and parallel plans.
-fn moved(Thresholds { queries, jit, parallel }: Thresholds) -> String {
-    let told = |[now, then]: [usize; 2], what: &str| {
+fn percent_over(score: f64) -> String {
+    format!("{:.0} %", (score - 1.0) * 100.0)
+}
+
+impl Answers {
+    /// The regret at these settings with the correlations that are advised, to be added to that without.
+    fn corrected(&self, settings: &Settings, what: &str) -> String {
+        let corrected = self.corrected_at(settings);
+        corrected
+            .map_or(String::new(), |Regret { cold, warm, .. }| format!(" ({what}{cold:.2} and {warm:.2})"))
+    }
+}
+
+impl Thresholds {
+    /// What else changes with the page costs, if anything: JIT, and parallel plans.
+    fn moved(&self) -> String {
+        self.change(self.jit, "then cost more than jit_above_cost")
+            + &self.change(self.parallel, "then get parallel plans")
+    }
+
+    fn change(&self, [now, then]: [usize; 2], what: &str) -> String {
         if now == then {
             return String::new();
         }
-        format!("; {then} of {queries} {what}, {now} at the present page costs")
-    };
-    told(jit, "then cost more than jit_above_cost") + &told(parallel, "then get parallel plans")
+        format!("; {then} of {} {what}, {now} at the present page costs", self.queries)
+    }
 }

@@ -104,20 +104,23 @@ fn names_of(table: pg_sys::Oid, index: pg_sys::Oid) -> Result<[String; 3]> {
         [pg_sys::get_namespace_name(schema), pg_sys::get_rel_name(table), pg_sys::get_rel_name(index)]
             .map(|name| text_or_none(name).unwrap_or_default())
     };
-    // SAFETY: a lookup in a catalog; the name is a C string.
-    let is_itself = |schema: &str, name: &str, oid| unsafe {
-        let schema = encoding::name(schema).map(|name| pg_sys::get_namespace_oid(name.as_ptr(), true));
-        let found = schema.zip(encoding::name(name));
-        found.is_some_and(|(schema, name)| pg_sys::get_relname_relid(name.as_ptr(), schema) == oid)
-    };
     let [of_schema, of_table, of_index] = &names;
-    if is_itself(of_schema, of_table, table) && is_itself(of_schema, of_index, index) {
+    if leads_to(of_schema, of_table, table) && leads_to(of_schema, of_index, index) {
         return Ok(names);
     }
     Err(Error::unsupported("the name of the index, its table or their schema is no valid text"))
 }
 
-/// The table of an index.
+/// Is this relation found under these names?
+fn leads_to(schema: &str, name: &str, relation: pg_sys::Oid) -> bool {
+    let Some((schema, name)) = encoding::name(schema).zip(encoding::name(name)) else { return false };
+    // SAFETY: lookups in catalogs, which give 0 for what is not there; the names are C strings.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
+        pg_sys::get_relname_relid(name.as_ptr(), schema) == relation
+    }
+}
+
 fn table_of(index: pg_sys::Oid) -> Result<pg_sys::Oid> {
     let Some(name) = relation_name(index) else {
         return Err(Error::undefined_relation(format!("index with OID {} does not exist", index.to_u32())));

@@ -9,7 +9,6 @@ use crate::pg::catalog::statistics;
 use crate::pg::compat;
 use crate::pg::storage::relation::Held;
 
-/// A correlation that is kept of an index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) index: pg_sys::Oid,
@@ -90,9 +89,9 @@ const MOST_KEPT: usize = 1000;
 thread_local! {
     /// The table of corrections, once found.
     static PLACE: Cell<Option<pg_sys::Oid>> = const { Cell::new(None) };
-    /// The last one found, also when it has gone: a rollback may bring it back. (Where a session finds none
-    /// before its own DROP EXTENSION is rolled back, it hears of it no sooner than of a change of the table
-    /// that is planned.)
+    /// The last one found, also when it has gone: a rollback may bring it back. (If this session looks for it
+    /// after its own DROP EXTENSION, which is then rolled back, it finds it again only after a change of the
+    /// table that is planned.)
     static LAST_PLACE: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::InvalidOid) };
 }
 
@@ -190,13 +189,13 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
     // SAFETY: the caller vouches for the relation. Its columns are looked at before any is read; names are 64
     // bytes and outlive the scan. The index is locked before it is opened.
     unsafe {
-        let (form, descriptor) = (&*(*corrections).rd_rel, (*corrections).rd_att);
+        let pg_sys::RelationData { rd_id: own, rd_rel, rd_att: descriptor, .. } = *corrections;
+        let form = &*rd_rel;
         let count = (*descriptor).natts as usize;
-        let is_as_known = |(column, wanted)| pg_sys::get_atttype((*corrections).rd_id, column) == wanted;
         let is_known = form.relkind as u8 == pg_sys::RELKIND_RELATION
             && form.relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT
             && (COLUMNS.len()..=MOST_COLUMNS).contains(&count)
-            && (1..).zip(COLUMNS).all(is_as_known);
+            && (1..).zip(COLUMNS).all(|(column, wanted)| pg_sys::get_atttype(own, column) == wanted);
         let schema = pg_sys::get_rel_namespace(table);
         let schema_name = name_of(pg_sys::get_namespace_name(schema));
         let table_name = name_of(pg_sys::get_rel_name(table));
@@ -225,11 +224,10 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
             let name = values[2].cast_mut_ptr::<pg_sys::NameData>();
             let index = pg_sys::get_relname_relid((*name).data.as_ptr(), schema);
             let correlation = f64::from_bits(values[3].value() as u64);
-            let real = |at: usize| f32::from_bits(values[at].value() as u32);
             let of = MeasuredOf {
-                analyzed: real(4),
+                analyzed: f32::from_bits(values[4].value() as u32),
                 file: pg_sys::Oid::from(values[5].value() as u32),
-                rows: real(6),
+                rows: f32::from_bits(values[6].value() as u32),
             };
             // Another relation may have the name meanwhile.
             let is_its = index != pg_sys::InvalidOid && pg_sys::IndexGetRelation(index, true) == table;

@@ -1,9 +1,8 @@
 //! Turns of reading blocks as the server's sequential scan, its index scan and its bitmap heap scan do.
 //!
-//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and its ring has as many. Where the
-//! server can (from 17 on), it lets go of the pages after each turn: else the next turn would find what this
-//! one has left behind. The server's scans of large tables take such a ring, too; index and bitmap heap scans
-//! don't.
+//! From 18 on a bitmap heap scan may pin up to an eighth of all buffers, and its ring has as many. From 17 on
+//! pages are evicted after each turn, so that the next turn does not find them. The server's scans of large
+//! tables also take a ring; its index and bitmap heap scans don't.
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::measure::BlockReader;
@@ -16,7 +15,6 @@ use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
 
-/// Reads in turns, each in a way of its own.
 pub(crate) struct InTurns;
 
 impl<'a> ServerReader<'a, InTurns> {
@@ -56,8 +54,8 @@ impl BlockReader<Order<'_>> for ServerReader<'_, InTurns> {
     }
 }
 
-/// Longest time, as far as the last blocks tell, and most blocks between two readings of the clock. To read
-/// it after each block would cost a tenth of a hit.
+/// Longest time (estimated by the last blocks) and most blocks between two readings of the clock. Reading it
+/// after each block would cost a tenth of a hit.
 const LOOK_NS: u64 = 50_000;
 const BLOCKS_PER_LOOK: u64 = 16;
 
@@ -116,7 +114,6 @@ impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
         }
     }
 
-    /// Begins timing.
     fn time(&mut self) {
         self.hits_when_timed = Some(Usage::hits_so_far());
         self.watch.rate(true);

@@ -78,8 +78,8 @@ impl<'a> ServerReader<'a, Random> {
 
     /// The next block that holds data and is not to be passed over.
     fn next(&self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<Option<Fetch>> {
-        let Fetches { plan, record } = fetches;
-        while let Some(mut fetch) = plan.hand_out(watch.budget())? {
+        let Fetches { fetch_order, record } = fetches;
+        while let Some(mut fetch) = fetch_order.hand_out(watch.budget())? {
             if self.way.past_cache && matches!(fetch.found, Found::Cached | Found::Missing(_)) {
                 fetch.found = Found::Missing(pg_sys::BLCKSZ);
             }

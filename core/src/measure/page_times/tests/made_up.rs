@@ -60,6 +60,37 @@ pub(super) struct MadeUp<'a> {
     pub(super) hits: Option<usize>,
     /// If false, nothing is fetched, and nothing is ever cached.
     pub(super) fetches: bool,
+    /// Nanoseconds that the first block of a turn takes besides.
+    pub(super) late_ns: u64,
+    /// Single blocks that it lets through in each tenth of a second.
+    pub(super) limit: Option<Limit>,
+    /// Blocks that arrive together where they are read in order, each after this many nanoseconds a block.
+    pub(super) lumps: Option<(u64, f64)>,
+}
+
+/// A limit as the kernel keeps one: so many in a tenth of a second, as soon as they are asked for.
+pub(super) struct Limit {
+    pub(super) most: u64,
+    tenth: u64,
+    used: u64,
+}
+
+impl Limit {
+    pub(super) fn of(most: u64) -> Self {
+        Self { most, tenth: 0, used: 0 }
+    }
+
+    /// Nanoseconds until one more is let through.
+    fn wait(&mut self, now: u64) -> u64 {
+        const TENTH_NS: u64 = 100_000_000;
+        if now / TENTH_NS > self.tenth {
+            (self.tenth, self.used) = (now / TENTH_NS, 0);
+        } else if self.used == self.most {
+            (self.tenth, self.used) = (self.tenth + 1, 0);
+        }
+        self.used += 1;
+        (self.tenth * TENTH_NS).saturating_sub(now)
+    }
 }
 
 impl<'a> MadeUp<'a> {
@@ -76,6 +107,9 @@ impl<'a> MadeUp<'a> {
             window: 0,
             hits: None,
             fetches: true,
+            late_ns: 0,
+            limit: None,
+            lumps: None,
         }
     }
 
@@ -85,7 +119,19 @@ impl<'a> MadeUp<'a> {
     }
 
     /// Nanoseconds of a block from the device.
-    fn ns(&self, order: &Order<'_>, index: usize) -> f64 {
+    fn ns(&mut self, order: &Order<'_>, index: usize) -> f64 {
+        let late = if index == 0 { self.late_ns as f64 } else { 0.0 };
+        late + self.on_time(order, index)
+    }
+
+    fn on_time(&mut self, order: &Order<'_>, index: usize) -> f64 {
+        if let (Some(limit), Way::Single) = (&mut self.limit, order.way) {
+            return limit.wait(self.clock.now()) as f64 + RANDOM;
+        }
+        let is_in_order = order.blocks.windows(2).all(|two| two[0] + 1 == two[1]);
+        if let Some((blocks, ns)) = self.lumps.filter(|_| is_in_order) {
+            return if order.blocks[index].is_multiple_of(blocks) { blocks as f64 * ns } else { 0.0 };
+        }
         match order.way {
             Way::Scan if index as u64 * BLOCK < self.window => SEQUENTIAL * GETTING_GOING,
             Way::Scan => SEQUENTIAL,

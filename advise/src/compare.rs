@@ -1,0 +1,335 @@
+//! Whether figures of two runs, or of two groups of runs, differ by more than such runs do by themselves.
+//!
+//! Runs of a probe on an idle disk differ by 6 to 8 % (coefficient of variation), and far more than the
+//! interval within a run says: what differs between runs is where the blocks lie, what the host does, how
+//! warm the device is. So "the intervals do not overlap" calls 26 to 46 % of equal pairs different. On a
+//! device with other users a run is also like the one before it. So two sides differ only if |ln(b/a)|
+//! exceeds both the error within the runs and what all runs together say of the noise between them, which
+//! `noise` models with the times of the runs.
+//!
+//! A run's own row knows what others took from it
+//! ([`taken`](io_probe_core::machine::disturbance::taken)). Runs that were disturbed are set aside where
+//! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
+//! else the verdict is [`Verdict::Unknown`].
+//!
+//! # Limitations and caveats
+//! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::Unknown`].
+//! - A level that shifts just between two sides, of which each ran at a stretch, looks like a difference, and
+//!   so does a steep drift over both. Only the rows' evidence may know better. Take turns.
+//! - Figures are compared one by one, at [`LEVEL`]. Judge many of them at the level of [`holm`].
+//! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two
+//!   digits.
+//!
+//! Source: Student (1908), "The probable error of a mean"; those of `noise`.
+
+use std::collections::BTreeMap;
+
+use io_probe_core::machine::disturbance::DISTURBING;
+use statrs::function::erf::{erfc, erfc_inv};
+
+mod levels;
+mod noise;
+
+use noise::{Noise, Point};
+
+/// Runs that it takes to know the noise.
+pub const MIN_RUNS: usize = 10;
+
+/// Differences of ln below this are none.
+pub const RESOLUTION: f64 = 0.01;
+
+/// How often sides that do not differ may be called different.
+pub const LEVEL: f64 = 0.05;
+
+/// Fewest runs of a side that are left when others are set aside; at least half are, too.
+const LEAST_QUIET: usize = 3;
+
+/// A figure of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// When it started, in seconds since whenever.
+    pub at: f64,
+    /// In whatever unit; only those over zero can be compared.
+    pub value: f64,
+    /// Half the width of its 95 % interval within the run, over its value; None if it has none.
+    pub error: Option<f64>,
+    /// The share that others took, see [`taken`](io_probe_core::machine::disturbance::taken).
+    pub taken: f64,
+}
+
+/// Runs of one configuration, which have one level. A single run tells nothing of the noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesRuns {
+    /// Names the series: its runs share the states of one device.
+    pub series: String,
+    /// In the order of time.
+    pub runs: Vec<Run>,
+}
+
+/// What is said of the second side against the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It differs for the better.
+    Better,
+    /// It differs for the worse.
+    Worse,
+    /// It does not differ by more than the noise.
+    Same,
+    /// Nothing can be said, see [`Comparison::unknown`].
+    Unknown,
+}
+
+impl Verdict {
+    /// Its name in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Why nothing can be said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unknown {
+    /// One side, or both, has no value over zero: which of them have one.
+    NoFigure([bool; 2]),
+    /// Fewer than [`MIN_RUNS`] tell the noise: how many runs count, earlier ones included.
+    FewRuns(usize),
+    /// Others took these shares from the sides.
+    Others([f64; 2]),
+}
+
+/// Two sides beside each other.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Geometric mean of the first side; None without a value over zero.
+    pub a: Option<f64>,
+    /// Geometric mean of the second side, likewise.
+    pub b: Option<f64>,
+    /// The second over the first.
+    pub ratio: Option<f64>,
+    /// Runs that tell the noise: of both sides and before them, but for those that are alone in their group.
+    pub runs: usize,
+    /// Runs of both sides that others disturbed, and that do not count.
+    pub set_aside: usize,
+    /// Why every verdict is [`Verdict::Unknown`].
+    pub unknown: Option<Unknown>,
+    /// Runs of each side that count.
+    pub compared: [usize; 2],
+    /// How many independent runs would tell as much as these: fewer if neighbours in time are alike, more if
+    /// the sides take turns besides.
+    pub effective: Option<f64>,
+    judged: Option<Judged>,
+}
+
+#[derive(Debug, Clone)]
+struct Judged {
+    /// Difference of the means of ln.
+    difference: f64,
+    is_gain: bool,
+    between_runs: Noise,
+    /// Half the width of the 95 % interval of the difference by what is known within the runs.
+    within_runs: f64,
+}
+
+/// Compares the second side with the first. `past` are groups of earlier runs of the same kind.
+pub fn compare(a: &[SeriesRuns], b: &[SeriesRuns], past: &[SeriesRuns], more_is_better: bool) -> Comparison {
+    let sides = [figures(a), figures(b)];
+    let quiet = sides.each_ref().map(|side| undisturbed(side));
+    let quiet = Some(quiet).filter(|[a, b]| is_enough(a, &sides[0]) && is_enough(b, &sides[1]));
+    let kept = quiet.as_ref().unwrap_or(&sides);
+    let past = quiet_past(figures(past));
+    let means = kept.each_ref().map(|side| mean(side));
+    let tell = kept.iter().flatten().chain(&past).map(|group| group.runs.len());
+    let compared = kept.each_ref().map(|side| runs(side).count());
+    let both = compared.iter().sum::<usize>();
+    let mut comparison = Comparison {
+        a: means[0].map(f64::exp),
+        b: means[1].map(f64::exp),
+        ratio: None,
+        runs: tell.filter(|runs| *runs > 1).sum(),
+        compared,
+        set_aside: runs(sides.iter().flatten()).count() - both,
+        unknown: None,
+        effective: None,
+        judged: None,
+    };
+    let [Some(mean_a), Some(mean_b)] = means else {
+        let unknown = Some(Unknown::NoFigure(means.map(|mean| mean.is_some())));
+        return Comparison { unknown, ..comparison };
+    };
+    let difference = mean_b - mean_a;
+    comparison.ratio = Some(difference.exp());
+    let taken = sides.each_ref().map(|side| taken(side));
+    if quiet.is_none() && (taken[0] - taken[1]).abs() > DISTURBING {
+        return Comparison { unknown: Some(Unknown::Others(taken)), ..comparison };
+    }
+    let between_runs = Noise::of(&series(kept, &past)).filter(|_| comparison.runs >= MIN_RUNS);
+    let Some(between_runs) = between_runs else {
+        let unknown = Some(Unknown::FewRuns(both + runs(&past).count()));
+        return Comparison { unknown, ..comparison };
+    };
+    comparison.effective = Some(both as f64 / between_runs.inflation());
+    let is_gain = (difference > 0.0) == more_is_better;
+    let within_runs = error(&kept[0]).hypot(error(&kept[1]));
+    comparison.judged = Some(Judged { difference, is_gain, between_runs, within_runs });
+    comparison
+}
+
+impl Comparison {
+    /// How likely sides that do not differ are as far apart as these; None if nothing can be said.
+    pub fn chance(&self) -> Option<f64> {
+        self.judged.as_ref().map(Judged::chance)
+    }
+
+    /// What is said where a share `level` of equal sides may be called different; usually [`LEVEL`].
+    pub fn verdict(&self, level: f64) -> Verdict {
+        match &self.judged {
+            None => Verdict::Unknown,
+            Some(judged) if judged.chance() > level => Verdict::Same,
+            Some(judged) if judged.is_gain => Verdict::Better,
+            Some(_) => Verdict::Worse,
+        }
+    }
+
+    /// By how much the larger side must exceed the smaller one to be different at this level: 0.2 is by a
+    /// fifth.
+    pub fn noise(&self, level: f64) -> Option<f64> {
+        self.judged.as_ref().map(|judged| judged.bound(level).exp_m1())
+    }
+
+    /// What limits the verdict, a sentence each. The sides have these names.
+    pub fn notes(&self, [a, b]: [&str; 2]) -> Vec<String> {
+        let ratio = self.ratio.unwrap_or(f64::NAN);
+        let unknown = self.unknown.map(|unknown| match unknown {
+            Unknown::NoFigure([false, false]) => "no figure in either".to_owned(),
+            Unknown::NoFigure([has_a, _]) => format!("no figure in {}", if has_a { b } else { a }),
+            Unknown::FewRuns(runs) => format!("{runs} runs: {ratio:.2} of {a}; not enough to call"),
+            Unknown::Others([of_a, of_b]) => {
+                let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
+                format!("others were at work: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
+            }
+        });
+        let compared = self.compared.iter().sum::<usize>();
+        let of_sides = compared + self.set_aside;
+        let set_aside = (self.set_aside > 0)
+            .then(|| format!("others were at work: {} of {of_sides} runs do not count", self.set_aside));
+        let runs = compared as f64;
+        let alike =
+            self.effective.filter(|effective| runs > 2.0 && !(0.5..=1.5).contains(&(effective / runs)));
+        let alike = alike.map(|effective| match effective < runs {
+            true => {
+                format!("runs close in time are alike: {runs} tell as much as {effective:.0} would apart")
+            }
+            false => "runs close in time are alike: those of both sides are compared".to_owned(),
+        });
+        [unknown, set_aside, alike].into_iter().flatten().collect()
+    }
+}
+
+impl Judged {
+    fn chance(&self) -> f64 {
+        let difference = self.difference.abs();
+        if difference <= RESOLUTION {
+            return 1.0;
+        }
+        let within = erfc(difference / self.within_runs * erfc_inv(LEVEL));
+        self.between_runs.chance(difference).max(within)
+    }
+
+    fn bound(&self, level: f64) -> f64 {
+        let within = self.within_runs * erfc_inv(level) / erfc_inv(LEVEL);
+        self.between_runs.bound(level).max(within).max(RESOLUTION)
+    }
+}
+
+/// The level at which each of several figures is judged so that, if none differs, one of them is called
+/// different in as many cases as [`LEVEL`] says, however many they are (Holm, 1979).
+pub fn holm(chances: impl Iterator<Item = f64>) -> f64 {
+    let mut chances: Vec<f64> = chances.collect();
+    chances.sort_unstable_by(f64::total_cmp);
+    let left = (1..=chances.len()).rev();
+    let rejected =
+        chances.iter().zip(left).take_while(|&(chance, left)| *chance <= LEVEL / left as f64).count();
+    LEVEL / (chances.len() - rejected).max(1) as f64
+}
+
+/// All runs that tell the noise, by series. Both sides of a series have one state of the device, and so
+/// each series is in the order of time.
+fn series(sides: &[Vec<SeriesRuns>; 2], past: &[SeriesRuns]) -> Vec<Vec<Point>> {
+    let mut series: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+    for (side, sign) in sides.iter().zip([-1.0, 1.0]) {
+        let part = sign / runs(side).count() as f64;
+        for group in side {
+            let points = series.entry(&group.series).or_default();
+            let next = points.iter().filter_map(|point| point.group).max().map_or(0, |last| last + 1);
+            let level = (group.runs.len() > 1).then_some(next);
+            points.extend(group.runs.iter().map(|run| point(run, level, part)));
+        }
+    }
+    let mut series: Vec<Vec<Point>> = series.into_values().collect();
+    for group in past {
+        let points: Vec<Point> = group.runs.iter().map(|run| point(run, Some(0), 0.0)).collect();
+        levels::split(&points, &mut series);
+    }
+    series.iter_mut().for_each(|points| points.sort_by(|one, other| one.at.total_cmp(&other.at)));
+    series
+}
+
+fn point(run: &Run, group: Option<usize>, part: f64) -> Point {
+    Point { at: run.at, ln: run.value.ln(), group, part }
+}
+
+fn runs<'a>(groups: impl IntoIterator<Item = &'a SeriesRuns>) -> impl Iterator<Item = &'a Run> {
+    groups.into_iter().flat_map(|group| &group.runs)
+}
+
+fn filtered(side: &[SeriesRuns], keep: impl Fn(&Run) -> bool) -> Vec<SeriesRuns> {
+    let mut groups = side.to_vec();
+    groups.iter_mut().for_each(|group| group.runs.retain(&keep));
+    groups.retain(|group| !group.runs.is_empty());
+    groups
+}
+
+fn figures(side: &[SeriesRuns]) -> Vec<SeriesRuns> {
+    filtered(side, |run| run.value > 0.0 && run.value.is_finite())
+}
+
+fn undisturbed(side: &[SeriesRuns]) -> Vec<SeriesRuns> {
+    filtered(side, |run| run.taken <= DISTURBING)
+}
+
+fn is_enough(quiet: &[SeriesRuns], all: &[SeriesRuns]) -> bool {
+    let (quiet, all) = (runs(quiet).count(), runs(all).count());
+    quiet == all || (quiet >= LEAST_QUIET && 2 * quiet >= all)
+}
+
+fn quiet_past(past: Vec<SeriesRuns>) -> Vec<SeriesRuns> {
+    let quiet = undisturbed(&past);
+    if runs(&quiet).count() >= MIN_RUNS { quiet } else { past }
+}
+
+/// The mean share that others took.
+fn taken(side: &[SeriesRuns]) -> f64 {
+    runs(side).map(|run| run.taken).sum::<f64>() / runs(side).count().max(1) as f64
+}
+
+/// The mean of ln; None without runs.
+fn mean(side: &[SeriesRuns]) -> Option<f64> {
+    let count = runs(side).count();
+    (count > 0).then(|| runs(side).map(|run| run.value.ln()).sum::<f64>() / count as f64)
+}
+
+/// Half the width of the interval of the mean by what is known within the runs.
+fn error(side: &[SeriesRuns]) -> f64 {
+    let squares: f64 = runs(side).filter_map(|run| run.error).map(|error| error * error).sum();
+    squares.sqrt() / runs(side).count() as f64
+}
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

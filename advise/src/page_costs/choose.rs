@@ -1,0 +1,468 @@
+//! The planner in the loop: which settings make the planner pick the plans that the measured times say are
+//! fast.
+//!
+//! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs.
+//! What each plan takes is known from the [`model`](super::model), cold and warm. The cost of a pair of page
+//! costs, with an `effective_io_concurrency`, is the geometric mean of the times of the picks over all
+//! queries, cold and warm weighing the same. What is set stays where no other is better by more than the
+//! error of the measured times and by more than 5 %, see [`plateau()`](crate::plateau()); else as
+//! much of it as may be. It also stays where that much is as good as the best, but not sure to gain: to go on
+//! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time
+//! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
+//!
+//! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice
+//! where some are advised: as things are, and with them. Settings are chosen that are as good as the best
+//! with them, and without them not surely slower than what is set, since a user may follow only a part of the
+//! advice; of these the best without. In simulations a user that follows all of it is told the same the next
+//! time.
+//!
+//! # Limitations and caveats
+//! - The answer is as good as the model's times and as the queries are like the user's own.
+//! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
+//!   disagree, the least regret is not zero.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::plateau::{Candidates, INNER, TWO_THIRDS, least_by, off_place};
+
+use super::model::{Caches, Index, PlannedScan, Table, Times};
+
+/// A pair of page costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostPair {
+    /// `seq_page_cost`.
+    pub sequential: f64,
+    /// `random_page_cost`.
+    pub random: f64,
+}
+
+/// `random_page_cost` over `seq_page_cost`.
+const RATIOS: [f64; 19] =
+    [1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0];
+/// `seq_page_cost` over the one that the processor's costs ask for.
+const SCALES: [f64; 7] = [0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83];
+
+impl CostPair {
+    /// Does a random page cost no less than a sequential one?
+    pub fn is_in_order(&self) -> bool {
+        self.random >= self.sequential
+    }
+}
+
+/// The pairs of page costs to ask for: those in force, and a grid, where a random page costs no less than a
+/// sequential one. `anchor` is [`Times::seq_page_cost`]; without one `seq_page_cost` is the unit, and stays.
+pub fn grid(in_force: CostPair, anchor: Option<f64>) -> Vec<CostPair> {
+    let mut sequential = vec![in_force.sequential];
+    sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
+    let mut cells = Vec::new();
+    for sequential in sequential {
+        // Rounded, a cost might be below the other.
+        let random = RATIOS.map(|ratio| rounded(sequential * ratio).max(sequential));
+        for random in [in_force.random].into_iter().chain(random) {
+            let cell = CostPair { sequential, random };
+            if cell.is_in_order() && !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+    }
+    cells
+}
+
+/// A cost to three digits, as a person would set it.
+fn rounded(cost: f64) -> f64 {
+    to_digits(cost, f64::round)
+}
+
+/// A cost that is off three digits only by an error of the last bits is taken for them.
+fn to_digits(cost: f64, round: fn(f64) -> f64) -> f64 {
+    if cost <= 0.0 || !cost.is_finite() {
+        return cost;
+    }
+    let scale = 10f64.powi(2 - cost.log10().floor() as i32);
+    let (scaled, near) = (cost * scale, (cost * scale).round());
+    if (scaled - near).abs() <= 1e-9 * near { near / scale } else { round(scaled) / scale }
+}
+
+/// A query, and what the planner said.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The table.
+    pub table: Table,
+    /// Its index.
+    pub index: Index,
+    /// Rows in the range.
+    pub rows: f64,
+    /// Does the index hold all that is asked for?
+    pub covered: bool,
+    /// What the planner picks in each cell.
+    pub picks: Vec<PlannedScan>,
+}
+
+/// Regrets at one pair of page costs and one concurrency: geometric means, 1 being the best plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regret {
+    /// Nothing cached.
+    pub cold: f64,
+    /// All in shared buffers and in the OS cache.
+    pub warm: f64,
+}
+
+impl Regret {
+    /// What a choice is to make least, as a logarithm: cold and warm weigh the same.
+    pub(super) fn cost(&self) -> f64 {
+        (self.cold * self.warm).ln() / 2.0
+    }
+}
+
+/// The regrets of all cells at all concurrencies.
+#[derive(Debug, Clone)]
+pub struct Regrets {
+    pub(super) cells: Vec<CostPair>,
+    pub(super) concurrencies: Vec<u32>,
+    judged: Judged,
+    queries: usize,
+}
+
+/// Regrets, by cell, then concurrency, and the same places as candidates.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) regrets: Vec<Regret>,
+    pub(super) candidates: Candidates,
+}
+
+/// What to set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Page costs.
+    pub cell: CostPair,
+    /// `effective_io_concurrency`.
+    pub concurrency: u32,
+}
+
+/// A recommendation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chosen {
+    /// What to set: the settings in force if they are as good as the best.
+    pub settings: Settings,
+    /// Its regret.
+    pub regret: Regret,
+    /// Costs of random pages that are as good, with all else as it is.
+    pub random: (f64, f64),
+    /// Costs of sequential pages that are as good.
+    pub sequential: (f64, f64),
+    /// Concurrencies that are as good.
+    pub concurrencies: (u32, u32),
+}
+
+/// Places of the settings in [`Settings::values`].
+const SEQUENTIAL: usize = 0;
+const RANDOM: usize = 1;
+const CONCURRENCY: usize = 2;
+
+/// Which of seq_page_cost, random_page_cost and the concurrency stay as they are set, the preferred first.
+const KEEPS: [[bool; 3]; 8] = [
+    [true, true, true],
+    [true, true, false],
+    [true, false, true],
+    [false, true, true],
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+    [false, false, false],
+];
+
+impl Regrets {
+    /// The regrets of what the planner picked; None without queries.
+    pub fn of(asked: &[Asked], cells: &[CostPair], concurrencies: &[u32], times: &Times) -> Option<Self> {
+        if asked.is_empty() {
+            return None;
+        }
+        let places: Vec<(usize, usize)> =
+            (0..cells.len()).flat_map(|cell| (0..concurrencies.len()).map(move |at| (cell, at))).collect();
+        Some(Self {
+            cells: cells.to_vec(),
+            concurrencies: concurrencies.to_vec(),
+            judged: judge(asked, &[], &places, concurrencies, times),
+            queries: asked.len(),
+        })
+    }
+
+    /// How many queries were asked.
+    pub fn queries(&self) -> usize {
+        self.queries
+    }
+
+    /// The regret at these settings, if they are among those asked for.
+    pub fn at(&self, settings: &Settings) -> Option<Regret> {
+        self.place(settings).map(|place| self.judged.regrets[place])
+    }
+
+    fn place(&self, settings: &Settings) -> Option<usize> {
+        self.places().find(|place| self.settings(*place) == *settings)
+    }
+
+    fn settings(&self, place: usize) -> Settings {
+        let count = self.concurrencies.len();
+        Settings { cell: self.cells[place / count], concurrency: self.concurrencies[place % count] }
+    }
+
+    /// The settings in force where none are sure to gain; else the nearest of those that keep as much of them
+    /// as may be.
+    pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
+        let candidates = &self.judged.candidates;
+        let (set, in_force) = (self.place(in_force), in_force.values());
+        Choosing { regrets: self, candidates, gaining: &[candidates], in_force, set }.choose(None)
+    }
+
+    /// Like [`Self::choose`], of settings that are as good as the best by `corrected`, the regrets with the
+    /// advised correlations, and without these not surely slower than what is set. None if there are none.
+    /// The concurrency is `concurrency` if that is given, is such a setting, and surely gains over what is
+    /// set.
+    pub fn choose_beside(
+        &self,
+        corrected: &Self,
+        in_force: &Settings,
+        concurrency: Option<u32>,
+    ) -> Option<Chosen> {
+        let (as_is, corrected) = (&self.judged.candidates, &corrected.judged.candidates);
+        let set = self.place(in_force);
+        let candidates = as_is.among(|place| {
+            corrected.excess(place) <= 1.0 && set.is_none_or(|set| !as_is.gains(set, place))
+        })?;
+        let (candidates, gaining, in_force) = (&candidates, &[as_is, corrected][..], in_force.values());
+        Choosing { regrets: self, candidates, gaining, in_force, set }.choose(concurrency)
+    }
+
+    fn places(&self) -> Range<usize> {
+        0..self.judged.regrets.len()
+    }
+
+    /// The places that differ from `place` in one setting only, with its values, ascending.
+    fn along(&self, axis: usize, place: usize) -> Vec<(f64, usize)> {
+        let from = self.settings(place).values();
+        let all = self.places().map(|place| (self.settings(place).values(), place));
+        let all = all.filter(|(values, _)| (0..values.len()).all(|at| at == axis || values[at] == from[at]));
+        let mut along: Vec<(f64, usize)> = all.map(|(values, place)| (values[axis], place)).collect();
+        along.sort_by(|a, b| a.0.total_cmp(&b.0));
+        along
+    }
+}
+
+/// Settings to choose from.
+struct Choosing<'a> {
+    regrets: &'a Regrets,
+    candidates: &'a Candidates,
+    /// A place gains over what is set if it does by one of these.
+    gaining: &'a [&'a Candidates],
+    in_force: [f64; 3],
+    /// The place of what is set, if it was asked for.
+    set: Option<usize>,
+}
+
+impl Choosing<'_> {
+    /// The best settings, with `concurrency` if that suits.
+    fn choose(&self, concurrency: Option<u32>) -> Option<Chosen> {
+        let best = self.best()?;
+        let settings = self.regrets.settings(best);
+        let place = concurrency
+            .and_then(|concurrency| self.regrets.place(&Settings { concurrency, ..settings }))
+            .filter(|place| self.candidates.excess(*place).is_finite())
+            .filter(|place| self.set == Some(*place) || self.gains(*place))
+            .unwrap_or(best);
+        let (low, high) = self.range(CONCURRENCY, place);
+        Some(Chosen {
+            settings: self.regrets.settings(place),
+            regret: self.regrets.judged.regrets[place],
+            sequential: self.range(SEQUENTIAL, place),
+            random: self.range(RANDOM, place),
+            concurrencies: (low.ceil() as u32, high.floor() as u32),
+        })
+    }
+
+    /// What is set, if it is as good as the best, or no place is sure to gain over it. Else, of those that
+    /// are as good and keep the most of it, the nearest, with the concurrency two thirds up.
+    fn best(&self) -> Option<usize> {
+        let Self { regrets, candidates, .. } = self;
+        if self.set.is_some_and(|set| candidates.excess(set) <= 1.0) {
+            return self.set;
+        }
+        let as_good = KEEPS.iter().map(|kept| self.as_good(kept)).find(|places| !places.is_empty())?;
+        let least = as_good.iter().map(|place| candidates.excess(*place)).min_by(f64::total_cmp)?;
+        // Not an edge value: noise would push it out next time.
+        let inner = as_good.into_iter().filter(|place| candidates.excess(*place) <= least + INNER);
+        let inner: Vec<usize> = inner.filter(|place| self.gains(*place)).collect();
+        let nearest = inner.iter().copied().min_by(|a, b| self.by_distance(*a, *b));
+        let Some(nearest) = nearest else { return self.set };
+        let along = regrets.along(CONCURRENCY, nearest);
+        let range = candidates.range(&along, f64::from(regrets.settings(nearest).concurrency));
+        let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
+        least_by(beside, |(value, _)| off_place(range, TWO_THIRDS, *value)).map(|(_, place)| place)
+    }
+
+    /// The places that are as good as the best and keep these of the settings in force.
+    fn as_good(&self, kept: &[bool; 3]) -> Vec<usize> {
+        let keeps = |place: &usize| {
+            let values = self.regrets.settings(*place).values();
+            (0..values.len()).all(|at| !kept[at] || values[at] == self.in_force[at])
+        };
+        self.regrets.places().filter(keeps).filter(|place| self.candidates.excess(*place) <= 1.0).collect()
+    }
+
+    /// Is a place sure to gain over what is set?
+    fn gains(&self, place: usize) -> bool {
+        self.set.is_none_or(|set| self.gaining.iter().any(|by| by.gains(place, set)))
+    }
+
+    /// The nearer first, and of two alike the one with the greater concurrency. Of several plateaus of
+    /// concurrencies the last one is wide: 0 is one by itself.
+    fn by_distance(&self, one: usize, other: usize) -> Ordering {
+        let [of_one, of_other] = [one, other].map(|place| self.regrets.settings(place).concurrency);
+        self.distance(one).total_cmp(&self.distance(other)).then(of_other.cmp(&of_one))
+    }
+
+    /// How far the page costs are from those in force. The concurrency does not count: it may be 0.
+    fn distance(&self, place: usize) -> f64 {
+        let values = self.regrets.settings(place).values();
+        [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / self.in_force[at]).ln().abs()).sum()
+    }
+
+    /// The values of one setting that are as good, with all else as in this place.
+    fn range(&self, axis: usize, place: usize) -> (f64, f64) {
+        let value = self.regrets.settings(place).values()[axis];
+        let (low, high) = self.candidates.range(&self.regrets.along(axis, place), value);
+        (to_digits(low, f64::ceil).min(value), to_digits(high, f64::floor).max(value))
+    }
+}
+
+impl Settings {
+    fn values(&self) -> [f64; 3] {
+        [self.cell.sequential, self.cell.random, f64::from(self.concurrency)]
+    }
+}
+
+/// The regret at each of these places, a cell and a concurrency, and which of them are as good as the best.
+/// `moved` are the same queries where their rows may lie as well.
+pub(super) fn judge(
+    asked: &[Asked],
+    moved: &[Vec<Asked>],
+    places: &[(usize, usize)],
+    concurrencies: &[u32],
+    times: &Times,
+) -> Judged {
+    let measured = picks_at(places, asked, concurrencies, times);
+    let by_times = times.each_moved().map(|times| picks_at(places, asked, concurrencies, &times));
+    let by_places = moved.iter().map(|asked| picks_at(places, asked, concurrencies, times));
+    let candidates = Candidates::of(costs(&measured), by_times.chain(by_places).map(|picks| costs(&picks)));
+    Judged { regrets: measured.iter().map(Picks::regret).collect(), candidates }
+}
+
+fn picks_at(places: &[(usize, usize)], asked: &[Asked], concurrencies: &[u32], times: &Times) -> Vec<Picks> {
+    let taken: Vec<QueryTimes> =
+        asked.iter().map(|query| QueryTimes::of(query, concurrencies, times)).collect();
+    places
+        .iter()
+        .map(|(cell, at)| Picks::of(asked.iter().map(|query| query.picks[*cell]).zip(&taken), *at))
+        .collect()
+}
+
+fn costs(picks: &[Picks]) -> Vec<f64> {
+    picks.iter().map(Picks::cost).collect()
+}
+
+/// How many times as long a query takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slowdown {
+    /// Nothing cached.
+    pub cold: f64,
+    /// All in shared buffers and in the OS cache.
+    pub warm: f64,
+}
+
+impl Slowdown {
+    pub(super) const NONE: Self = Self { cold: 1.0, warm: 1.0 };
+
+    /// The larger factors of both.
+    pub(super) fn most(self, other: Self) -> Self {
+        Self { cold: self.cold.max(other.cold), warm: self.warm.max(other.warm) }
+    }
+}
+
+/// How many times as long each of these queries takes in `cell` as in `than` at a concurrency.
+pub(super) fn slowdowns(
+    asked: &[Asked],
+    (cell, than): (usize, usize),
+    concurrency: u32,
+    times: &Times,
+) -> impl Iterator<Item = Slowdown> {
+    asked.iter().map(move |query| {
+        let taken = QueryTimes::of(query, &[concurrency], times);
+        let [pick, other] = [cell, than].map(|cell| query.picks[cell] as usize);
+        Slowdown {
+            cold: (taken.cold[pick][0] - taken.cold[other][0]).exp(),
+            warm: (taken.warm[pick] - taken.warm[other]).exp(),
+        }
+    })
+}
+
+/// The logarithms of what a query takes by each scan, and of the least that any takes.
+struct QueryTimes {
+    /// By each scan, at each concurrency.
+    cold: [Vec<f64>; 4],
+    warm: [f64; 4],
+    least_cold: f64,
+    least_warm: f64,
+}
+
+impl QueryTimes {
+    fn of(query: &Asked, concurrencies: &[u32], times: &Times) -> Self {
+        const SCANS: [PlannedScan; 4] =
+            [PlannedScan::Sequential, PlannedScan::Index, PlannedScan::Bitmap, PlannedScan::IndexOnly];
+        let time = |scan, concurrency, caches| {
+            times.of_scan(scan, &query.table, &query.index, query.rows, concurrency, caches).ln()
+        };
+        let cold = SCANS.map(|scan| {
+            // Only bitmap scans prefetch.
+            let at = if scan == PlannedScan::Bitmap { concurrencies } else { &concurrencies[..1] };
+            let times: Vec<f64> = at.iter().map(|at| time(scan, *at, Caches::Cold)).collect();
+            times.iter().copied().cycle().take(concurrencies.len()).collect::<Vec<f64>>()
+        });
+        let warm = SCANS.map(|scan| time(scan, 0, Caches::Warm));
+        let scans = if query.covered { 4 } else { 3 };
+        let least_cold = cold[..scans].iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let least_warm = warm[..scans].iter().copied().fold(f64::INFINITY, f64::min);
+        Self { cold, warm, least_cold, least_warm }
+    }
+}
+
+/// What the picks at one place take over the best plans: how many they are, and sums of logarithms.
+#[derive(Debug, Clone, Copy, Default)]
+struct Picks {
+    count: f64,
+    cold: f64,
+    warm: f64,
+}
+
+impl Picks {
+    fn of<'a>(picked: impl Iterator<Item = (PlannedScan, &'a QueryTimes)>, at: usize) -> Self {
+        picked.fold(Self::default(), |sum, (pick, times)| {
+            let cold = times.cold[pick as usize][at] - times.least_cold;
+            let warm = times.warm[pick as usize] - times.least_warm;
+            Self { count: sum.count + 1.0, cold: sum.cold + cold, warm: sum.warm + warm }
+        })
+    }
+
+    /// The logarithm of the mean, cold and warm weighing the same.
+    fn cost(&self) -> f64 {
+        (self.cold + self.warm) / 2.0 / self.count
+    }
+
+    fn regret(&self) -> Regret {
+        Regret { cold: (self.cold / self.count).exp(), warm: (self.warm / self.count).exp() }
+    }
+}
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+use super::*;
+use crate::page_costs::model::Locality;
+use io_probe_core::measure::page_times::times::{Estimate, PageTimes, Sparse};
+
+/// Ten rows a page.
+const TABLE: Table = Table { pages: 1000.0, rows: 10_000.0 };
+const INDEX: Index = Index { pages: 100.0, locality: Locality::of(1.0, 1.0) };
+const CELLS: [CostPair; 4] = [cell(1.0, 1.1), cell(1.0, 4.0), cell(1.0, 8.0), cell(2.0, 8.0)];
+const CONCURRENCIES: [u32; 3] = [1, 16, 64];
+
+const fn cell(sequential: f64, random: f64) -> CostPair {
+    CostPair { sequential, random }
+}
+
+fn set(cell: usize, concurrency: u32) -> Settings {
+    Settings { cell: CELLS[cell], concurrency }
+}
+
+/// Reads with gaps take 64 us one at a time, and 16 us with 16 or more in flight.
+fn times() -> Times {
+    let exactly = |us| Estimate { us, interval: None };
+    let point = |(concurrency, us)| Sparse { density: 0.1, concurrency, time: exactly(us) };
+    let times = PageTimes {
+        shared: Some(exactly(0.5)),
+        os_sequential: Some(exactly(1.0)),
+        os_random: Some(exactly(2.0)),
+        device_sequential: Some(exactly(8.0)),
+        device_random: Some(exactly(64.0)),
+        sparse: [(1, 64.0), (16, 16.0), (64, 16.0)].map(point).into(),
+        tuple: Some(exactly(0.25)),
+    };
+    Times::of(&times, 1e6, 1024.0).expect("all times")
+}
+
+fn asked(rows: f64, picks: [PlannedScan; 4]) -> Asked {
+    Asked { table: TABLE, index: INDEX, rows, covered: false, picks: picks.to_vec() }
+}
+
+fn regrets(asked: &[Asked]) -> Regrets {
+    Regrets::of(asked, &CELLS, &CONCURRENCIES, &times()).expect("queries")
+}
+
+fn beside(asked: &[Asked], corrected: &[Asked], in_force: &Settings) -> Option<Settings> {
+    regrets(asked).choose_beside(&regrets(corrected), in_force, None).map(|chosen| chosen.settings)
+}
+
+const INDEX_SCAN: PlannedScan = PlannedScan::Index;
+const BITMAP: PlannedScan = PlannedScan::Bitmap;
+const ALL: PlannedScan = PlannedScan::Sequential;
+
+/// Few rows and all rows. The first cell takes the index for both, the last reads all for both.
+fn few_and_all() -> [Asked; 2] {
+    [asked(10.0, [INDEX_SCAN, BITMAP, BITMAP, ALL]), asked(10_000.0, [INDEX_SCAN, ALL, ALL, ALL])]
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 2e-3
+}
+
+#[test]
+fn the_best_cell_is_found_with_its_concurrency() {
+    let regrets = regrets(&few_and_all());
+    assert_eq!(regrets.queries(), 2);
+    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
+    // Both cells in the middle are as good, and so are 16 and 64: 16 is nearer to two thirds up.
+    assert_eq!(chosen.settings, set(1, 16));
+    // Towards the cell that takes the index for all it ceases soon.
+    assert_eq!((chosen.random, chosen.sequential), ((3.84, 8.0), (1.0, 1.0)));
+    assert_eq!(chosen.concurrencies, (7, 64));
+    // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
+    let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
+    let warm = few(PlannedScan::Bitmap, 0, Caches::Warm) / few(PlannedScan::Index, 0, Caches::Warm);
+    let regret = chosen.regret;
+    assert!(warm > 1.0 && close(regret.warm, warm.sqrt()) && close(regret.cold, 1.0), "{regret:?}");
+    assert_eq!(regrets.at(&set(1, 16)), Some(regret));
+    // At 1 the bitmap scan of few rows takes 64 us a page instead of 16.
+    let slow = regrets.at(&set(1, 1)).expect("a regret");
+    let cold = few(PlannedScan::Bitmap, 1, Caches::Cold) / few(PlannedScan::Bitmap, 16, Caches::Cold);
+    assert!(cold > 1.5 && close(slow.cold, cold.sqrt()) && close(slow.warm, regret.warm), "{slow:?}");
+    assert_eq!(regrets.at(&Settings { cell: cell(1.0, 2.0), concurrency: 1 }), None);
+}
+
+#[test]
+fn what_is_set_stays_if_it_is_as_good() {
+    let regrets = regrets(&few_and_all());
+    for (cell, concurrency) in [(1, 16), (1, 64), (2, 16), (2, 64)] {
+        let in_force = set(cell, concurrency);
+        assert_eq!(regrets.choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
+    }
+    // Else of the best the nearest.
+    let from = Settings { cell: cell(1.0, 12.0), concurrency: 200 };
+    assert_eq!(regrets.choose(&from).map(|chosen| chosen.settings), Some(set(2, 16)));
+}
+
+#[test]
+fn without_bitmap_scans_any_concurrency_is_as_good() {
+    let regrets = regrets(&[asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])]);
+    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
+    assert_eq!((chosen.settings, chosen.concurrencies), (set(3, 1), (1, 64)));
+    assert_eq!((chosen.random, chosen.sequential), ((8.0, 8.0), (1.98, 2.0)));
+}
+
+#[test]
+fn settings_suit_the_correlations_that_are_advised() {
+    // As it is no bitmap scan is picked, so that the concurrency does not matter.
+    let as_is = [asked(100.0, [INDEX_SCAN; 4])];
+    let corrected = [asked(100.0, [BITMAP; 4])];
+    let in_force = set(1, 1);
+    assert_eq!(regrets(&as_is).choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
+    assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(1, 64)));
+    // A user that follows the one, the other, or both, is told the same here.
+    assert_eq!(beside(&as_is, &corrected, &set(1, 16)), Some(set(1, 16)));
+    assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(1, 64)));
+    assert_eq!(regrets(&corrected).choose(&set(1, 16)).map(|chosen| chosen.settings), Some(set(1, 16)));
+    // Where correlations change nothing, the costs are as without, and the concurrency as good.
+    let without = regrets(&few_and_all()).choose(&in_force).expect("a choice");
+    let with = beside(&few_and_all(), &few_and_all(), &in_force).expect("a choice");
+    let (low, high) = without.concurrencies;
+    assert!(with.cell == without.settings.cell && (low..=high).contains(&with.concurrency), "{with:?}");
+}
+
+#[test]
+fn what_is_slower_without_the_correlations_is_not_advised() {
+    // The last cell is by far the best with them. Without them it reads all for few rows.
+    let as_is = [asked(10.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])];
+    let corrected = [asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])];
+    assert_eq!(regrets(&corrected).choose(&set(1, 1)).expect("a choice").settings, set(3, 1));
+    assert_eq!(beside(&as_is, &corrected, &set(1, 1)), None);
+    // Of what is as good with them the best without.
+    let as_is = [asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, ALL, INDEX_SCAN])];
+    let corrected = [asked(10_000.0, [INDEX_SCAN, ALL, ALL, ALL])];
+    assert_eq!(beside(&as_is, &corrected, &set(0, 1)), Some(set(2, 1)));
+}
+
+#[test]
+fn without_queries_nothing_is_known() {
+    assert!(Regrets::of(&[], &CELLS, &CONCURRENCIES, &times()).is_none());
+}
+
+#[test]
+fn the_index_alone_counts_only_where_it_holds_all() {
+    let only = |covered| {
+        let asked = Asked { covered, ..asked(100.0, [BITMAP; 4]) };
+        regrets(&[asked]).at(&set(0, 16)).expect("a regret")
+    };
+    assert!(close(only(false).cold, 1.0));
+    let time = |scan| times().of_scan(scan, &TABLE, &INDEX, 100.0, 16, Caches::Cold);
+    let times_as_long = time(BITMAP) / time(PlannedScan::IndexOnly);
+    assert!(times_as_long > 3.0 && close(only(true).cold, times_as_long), "{:?}", only(true));
+}
+
+/// Regrets that are given: of each cell, cold and warm, at one concurrency.
+fn given(cells: &[(CostPair, f64, f64)]) -> Regrets {
+    let costs: Vec<f64> = cells.iter().map(|(_, cold, warm)| (cold * warm).ln() / 2.0).collect();
+    Regrets {
+        cells: cells.iter().map(|(cell, _, _)| *cell).collect(),
+        concurrencies: vec![16],
+        judged: Judged {
+            regrets: cells.iter().map(|&(_, cold, warm)| Regret { cold, warm }).collect(),
+            candidates: Candidates::of(costs, std::iter::empty()),
+        },
+        queries: 1,
+    }
+}
+
+fn chosen(regrets: &Regrets, in_force: CostPair) -> CostPair {
+    regrets.choose(&Settings { cell: in_force, concurrency: 16 }).expect("a choice").settings.cell
+}
+
+#[test]
+fn a_gain_of_less_than_5_percent_is_none() {
+    let of = |cold, warm| given(&[(cell(1.0, 4.0), cold, warm), (cell(1.0, 8.0), 1.0, 1.0)]);
+    // 1 % in all, at the cost of cold reads.
+    assert_eq!(chosen(&of(0.98, 1.04), cell(1.0, 4.0)), cell(1.0, 4.0));
+    assert_eq!(chosen(&of(1.09, 1.0), cell(1.0, 4.0)), cell(1.0, 4.0));
+    assert_eq!(chosen(&of(1.0, 1.11), cell(1.0, 4.0)), cell(1.0, 8.0));
+    // What keeps the unit is as good as the best, and as what is set.
+    let regrets =
+        given(&[(cell(1.0, 4.0), 1.11, 1.0), (cell(1.0, 6.0), 1.09, 1.0), (cell(2.0, 8.0), 1.0, 1.0)]);
+    assert_eq!(chosen(&regrets, cell(1.0, 4.0)), cell(1.0, 4.0));
+}
+
+#[test]
+fn beside_corrections_the_ends_of_what_is_as_good_are_values_of_the_grid() {
+    // With the corrections the first and the last are far from as good.
+    let corrected = |count: usize| -> Vec<f64> {
+        (0..count).map(|at| if at == 0 || at + 1 == count { 2.0 } else { 1.0 }).collect()
+    };
+    for (values, set) in [(vec![0, 1, 2, 4, 8], 2), (vec![1, 8, 16, 64, 128], 16), (vec![4, 10, 24, 32], 24)]
+    {
+        let of = |costs: &[f64]| {
+            let cells: Vec<_> = costs.iter().map(|cost| (cell(1.0, 4.0), *cost, 1.0)).collect();
+            Regrets { cells: vec![cell(1.0, 4.0)], concurrencies: values.clone(), ..given(&cells) }
+        };
+        let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
+        let beside =
+            of(&vec![1.0; values.len()]).choose_beside(&of(&corrected(values.len())), &in_force, None);
+        let chosen = beside.expect("a choice");
+        let ends = (values[1], values[values.len() - 2]);
+        assert_eq!((chosen.settings.concurrency, chosen.concurrencies), (set, ends));
+        // One that is given is taken if it suits, and gains over what is set.
+        let given = |concurrency: u32, set: u32| {
+            let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
+            let as_is = of(&vec![1.0; values.len()]);
+            let beside = as_is.choose_beside(&of(&corrected(values.len())), &in_force, Some(concurrency));
+            beside.map(|chosen| (chosen.settings.concurrency, chosen.concurrencies)).expect("a choice")
+        };
+        assert_eq!(given(values[1], set), (set, ends));
+        assert_eq!(given(values[1], values[0]), (values[1], ends));
+        assert_ne!(given(values[0], values[values.len() - 1]).0, values[0]);
+    }
+    let of = |costs: &[f64]| {
+        let randoms = [1.0, 1.1, 2.0, 4.0, 8.0];
+        let cells: Vec<_> = randoms.iter().zip(costs).map(|(r, cost)| (cell(1.0, *r), *cost, 1.0)).collect();
+        given(&cells)
+    };
+    let in_force = Settings { cell: cell(1.0, 2.0), concurrency: 16 };
+    let chosen = of(&[1.0; 5]).choose_beside(&of(&corrected(5)), &in_force, None).expect("a choice");
+    assert_eq!((chosen.settings.cell, chosen.random), (in_force.cell, (1.1, 4.0)));
+}
+
+#[test]
+fn of_what_is_as_good_what_keeps_most_and_the_nearest() {
+    let regrets = given(&[
+        (cell(1.0, 4.0), 2.0, 1.5),
+        (cell(2.0, 8.0), 1.30, 1.10),
+        (cell(3.0, 18.0), 1.29, 1.10),
+        // As good as the best, but from the rim.
+        (cell(1.0, 6.0), 1.38, 1.10),
+        (cell(2.5, 5.0), 1.38, 1.12),
+    ]);
+    // The unit, else the nearest that is not from the rim.
+    assert_eq!(chosen(&regrets, cell(1.0, 4.0)), cell(1.0, 6.0));
+    assert_eq!(chosen(&regrets, cell(1.5, 4.0)), cell(2.0, 8.0));
+    assert_eq!(chosen(&regrets, cell(4.0, 18.0)), cell(3.0, 18.0));
+    // What is set stays.
+    assert_eq!(chosen(&regrets, cell(2.5, 5.0)), cell(2.5, 5.0));
+}
+
+#[test]
+fn the_grid_has_what_is_in_force_and_each_cell_once() {
+    let plain = grid(cell(1.0, 4.0), None);
+    assert_eq!((plain[0], plain.len()), (cell(1.0, 4.0), 19));
+    assert!(plain.contains(&cell(1.0, 1.1)) && plain.contains(&cell(1.0, 24.0)));
+    // Seven costs of a sequential page more, of which six are below what is in force of a random one; and
+    // that is not on the grid.
+    let anchored = grid(cell(1.0, 4.25), Some(3.0));
+    assert_eq!((anchored[0], anchored.len()), (cell(1.0, 4.25), 8 * 19 + 6));
+    assert!(anchored.contains(&cell(2.13, 4.25)));
+    assert!(anchored.contains(&cell(1.05, 1.31)) && anchored.contains(&cell(8.49, 204.0)));
+    assert!(anchored.iter().all(|cell| cell.random >= cell.sequential));
+}
+
+#[test]
+fn the_unit_stays() {
+    assert!(grid(cell(1.0, 4.0), None).iter().all(|cell| cell.sequential == 1.0));
+    // In the wrong order there is a way out.
+    let cells = grid(cell(2.0, 1.1), None);
+    assert!(cells.len() == 19 && cells.iter().all(CostPair::is_in_order), "{cells:?}");
+}
+
+#[test]
+fn the_grid_is_in_order_by_its_digits_too() {
+    for sequential in [2.024, 0.010049, 123.4] {
+        let cells = grid(cell(sequential, 500.0), Some(3.0));
+        assert!(cells.iter().all(CostPair::is_in_order), "{cells:?}");
+    }
+}
+
+#[test]
+fn costs_are_rounded_to_three_digits() {
+    let cases = [(0.012345, 0.0123), (1.0, 1.0), (17.449, 17.4), (12345.0, 12300.0), (0.0, 0.0)];
+    for (cost, shown) in cases {
+        assert!((rounded(cost) - shown).abs() < 1e-9 * shown.max(1.0), "{cost}: {}", rounded(cost));
+    }
+    // What has three digits is as it is, up and down.
+    for cost in [0.35, 1.1, 1.15, 2.3, 4.0, 17.4, 1000.0] {
+        assert_eq!([f64::ceil, f64::floor].map(|round| to_digits(cost, round)), [cost; 2]);
+    }
+    assert_eq!((to_digits(1.1001, f64::ceil), to_digits(1.1499, f64::floor)), (1.11, 1.14));
+}

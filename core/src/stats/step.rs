@@ -1,0 +1,97 @@
+//! A step up in the times of a run: a device that became slower in the middle, as at the end of a burst.
+//!
+//! The times are cut in two where that sorts them best: before the cut nearly all lie below the geometric
+//! mean of both medians, after it nearly all above.
+//!
+//! # Limitations and caveats
+//! - A step down is none, nor is a short stall: a tenth of the times at least is after the cut.
+//! - A slow decline is found by [`super::trend`].
+
+use super::median;
+
+/// Least factor of a step.
+const STEP: f64 = 1.5;
+
+/// Largest share of the times on either side of the cut that may lie on the wrong side of the mean.
+const MISPLACED: f64 = 0.15;
+
+/// Times in any order are sorted by a cut as often as this at most.
+const CHANCE: f64 = 0.01;
+
+/// How many times as long the later of these times are as the earlier, if they make one step up that is no
+/// chance: of ten times, three at least lie on either side, and of eight or fewer none show one.
+pub fn step_up(times: &[f64]) -> Option<f64> {
+    clearest(times, STEP, &|cut| chance(times.len(), cut) <= CHANCE)
+}
+
+/// The clearest cut by which the later times are `least` times the earlier ones or more.
+pub(crate) fn step(times: &[f64], least: f64) -> Option<f64> {
+    clearest(times, least, &|_| true)
+}
+
+fn clearest(times: &[f64], least: f64, counts: &dyn Fn(usize) -> bool) -> Option<f64> {
+    let side = times.len().div_ceil(10).max(1);
+    let last = times.len().checked_sub(side)?;
+    let cuts = (side..=last).filter(|cut| counts(*cut));
+    let found = cuts.filter_map(|cut| ratio(times.split_at(cut), least));
+    found.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, ratio)| ratio)
+}
+
+/// How likely the least `cut` of `all` times come first by chance: one in the ways to choose them.
+fn chance(all: usize, cut: usize) -> f64 {
+    (0..cut).map(|taken| (taken + 1) as f64 / (all - taken) as f64).product()
+}
+
+/// The share of times that a cut misplaces, and the factor of its step.
+fn ratio((before, after): (&[f64], &[f64]), least: f64) -> Option<(f64, f64)> {
+    let (low, high) = (median(before)?, median(after)?);
+    if !(low > 0.0 && high / low >= least) {
+        return None;
+    }
+    let middle = (low * high).sqrt();
+    let share = |times: &[f64], is_off: &dyn Fn(&f64) -> bool| {
+        times.iter().filter(|time| is_off(time)).count() as f64 / times.len() as f64
+    };
+    let off = share(before, &|time| *time > middle).max(share(after, &|time| *time < middle));
+    (off <= MISPLACED).then_some((off, high / low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `n` times around `level`.
+    fn around(level: f64, n: usize) -> impl Iterator<Item = f64> {
+        (0..n).map(move |i| level * (1.0 + [0.1, -0.15, 0.0, 0.2, -0.05][i % 5]))
+    }
+
+    #[test]
+    fn a_burst_that_ends_is_a_step_wherever_it_ends() {
+        for (before, after) in [(3, 7), (7, 3), (5, 5), (10, 90), (50, 50), (85, 15)] {
+            let times: Vec<f64> = around(1.0, before).chain(around(4.0, after)).collect();
+            let found = step_up(&times).expect("a step");
+            assert!((found / 4.0 - 1.0).abs() < 0.3, "{before} {after} {found}");
+        }
+    }
+
+    #[test]
+    fn noise_stalls_and_steps_down_are_none() {
+        assert_eq!(step_up(&around(1.0, 100).collect::<Vec<f64>>()), None);
+        assert_eq!(step_up(&around(4.0, 50).chain(around(1.0, 50)).collect::<Vec<f64>>()), None);
+        let stall: Vec<f64> = around(1.0, 40).chain(around(9.0, 5)).chain(around(1.0, 40)).collect();
+        assert_eq!(step_up(&stall), None);
+        let saw: Vec<f64> = (0..100).map(|i| if i % 2 == 0 { 1.0 } else { 4.0 }).collect();
+        assert_eq!(step_up(&saw), None);
+        assert_eq!((step_up(&[1.0, 1.0, 9.0]), step_up(&[])), (None, None));
+    }
+
+    #[test]
+    fn what_chance_may_sort_is_none() {
+        // The two slowest of nine come last in one of 36 cases, three of ten in one of 120.
+        for (before, after) in [(1, 9), (8, 1), (7, 2), (4, 4), (3, 97)] {
+            let times: Vec<f64> = around(1.0, before).chain(around(4.0, after)).collect();
+            assert_eq!(step_up(&times), None, "{before} {after}");
+        }
+        assert!((chance(9, 2) - 1.0 / 36.0).abs() < 1e-12 && (chance(10, 7) - 1.0 / 120.0).abs() < 1e-12);
+    }
+}

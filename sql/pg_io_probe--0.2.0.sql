@@ -1,0 +1,2730 @@
+-- Printed from the declaration in surface/: do not edit.
+\echo Use "CREATE EXTENSION pg_io_probe" to load this file. \quit
+
+-- Facts that are only read: devices, their counters, caches, running probes.
+
+CREATE TYPE io_probe_device_full_row AS (
+    object              text,
+    spcname             text,
+    device              text,
+    scheduler           text,
+    read_ahead_kb       bigint,
+    read_ahead_sectors  bigint,
+    rotational          boolean,
+    fs_type             text,
+    mount_point         text,
+    directory           text,
+    fs_free_bytes       bigint,
+    mount_options       text,
+    top_device          text,
+    model               text,
+    schedulers          text[],
+    nr_requests         bigint,
+    max_sectors_kb      bigint,
+    max_hw_sectors_kb   bigint,
+    logical_block_size  bigint,
+    physical_block_size bigint,
+    fs_block_size       bigint,
+    optimal_io_size     bigint,
+    alignment_offset    bigint,
+    start_sector        bigint,
+    aligned             boolean,
+    size_bytes          bigint,
+    read_only           boolean,
+    write_cache         text,
+    fua                 boolean,
+    nomerges            smallint,
+    direct_io_align     bigint,
+    status              text,
+    notes               text[]
+);
+COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
+COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md), one row for each disk; NULL if unknown';
+COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB of reads through this file system; an open file keeps the window with which it was opened';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra prints it';
+COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device say that it is a rotating disk? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
+COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
+COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes of the file system that are free for unprivileged processes';
+COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of the file system';
+COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
+COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
+COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers for the device';
+COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Maximum number of requests in the kernel''s queue for the device';
+COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends to the device';
+COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device accepts';
+COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that the device can address';
+COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that the device writes without reading first';
+COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
+COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
+COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is off its natural alignment';
+COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without a partition';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of a physical block and of optimal_io_size?';
+COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
+COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
+COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which must be flushed; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: the kernel merges requests; 1: only simple merges; 2: no merges';
+COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported if no block device is known behind the directory';
+COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why, one sentence per element';
+
+CREATE TYPE io_probe_device_row AS (
+    object        text,
+    spcname       text,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    rotational    boolean,
+    fs_type       text,
+    write_cache   text,
+    status        text
+);
+COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
+COMMENT ON COLUMN io_probe_device_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL for the WAL';
+COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md), one row for each disk; NULL if unknown';
+COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force on the device';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB of reads through this file system; an open file keeps the window with which it was opened';
+COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device say that it is a rotating disk? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_row.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which must be flushed; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported if no block device is known behind the directory';
+
+CREATE TYPE io_probe_counters_row AS (
+    sampled_at      timestamp with time zone,
+    device          text,
+    reads           bigint,
+    reads_merged    bigint,
+    read_bytes      bigint,
+    read_ms         bigint,
+    writes          bigint,
+    writes_merged   bigint,
+    write_bytes     bigint,
+    write_ms        bigint,
+    discards        bigint,
+    discards_merged bigint,
+    discard_bytes   bigint,
+    discard_ms      bigint,
+    flushes         bigint,
+    flush_ms        bigint,
+    in_flight       bigint,
+    io_ms           bigint,
+    weighted_io_ms  bigint
+);
+COMMENT ON TYPE io_probe_counters_row IS 'Row of io_probe_counters: one device';
+COMMENT ON COLUMN io_probe_counters_row.sampled_at IS 'When the counters were read';
+COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, such as vda';
+COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads that the device completed since it appeared';
+COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads that were merged into queued reads';
+COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads took together, queueing included; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes that the device completed since it appeared';
+COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes that were merged into queued writes';
+COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes took together, queueing included; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards that the device completed since it appeared; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards that were merged into queued discards; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded since the device appeared; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards took together, queueing included; starts again at 0 after 2^32; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes that the device completed since it appeared; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes took together, queueing included; starts again at 0 after 2^32; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight when the counters were read';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with at least one request in flight; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests took together, queueing included; starts again at 0 after 2^32';
+
+CREATE TYPE io_probe_cache_row AS (
+    fork            text,
+    blks_total      bigint,
+    shared_blks     bigint,
+    shared_pct      double precision,
+    os_cached_bytes bigint,
+    os_pct          double precision,
+    os_dirty_bytes  bigint,
+    hole_bytes      bigint
+);
+COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
+COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
+COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks of the fork in shared buffers (of a temporary table: in the session''s own buffers)';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'shared_blks in percent of blks_total; NULL for an empty fork';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes of the fork in the OS page cache; NULL on ZFS, which keeps a cache of its own';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'os_cached_bytes in percent of the fork''s bytes; NULL for an empty fork, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes of the fork in the OS page cache that are not on storage yet; NULL before Linux 6.5';
+COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written to the file: the device has nothing to read for them';
+
+CREATE TYPE io_probe_evict_row AS (
+    fork               text,
+    shared_blks_before bigint,
+    shared_blks_after  bigint,
+    os_bytes_before    bigint,
+    os_bytes_after     bigint,
+    complete           boolean,
+    notes              text[]
+);
+COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
+COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS page cache before the call';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS page cache after the call';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in shared buffers and in the OS page cache?';
+COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache, one sentence per element';
+
+CREATE TYPE io_probe_progress_row AS (
+    pid        integer,
+    relid      regclass,
+    probe      text,
+    path       text,
+    done       bigint,
+    total      bigint,
+    started_at timestamp with time zone
+);
+COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
+COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if it reads none, or one of another database';
+COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; for sync and readahead turns done, for iostat samples done';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'What done can reach: blocks from the start of the path to the end of the relation, turns of all rows, or samples; 0 if unknown. A bound may end the path earlier';
+COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
+
+CREATE TYPE io_probe_check_row AS (
+    item       text,
+    status     text,
+    value      text,
+    what_to_do text
+);
+COMMENT ON TYPE io_probe_check_row IS 'Row of io_probe_check: one thing that matters to probes';
+COMMENT ON COLUMN io_probe_check_row.item IS 'What was looked at';
+COMMENT ON COLUMN io_probe_check_row.status IS 'ok, unsupported (this kernel or server lacks it) or denied (the caller lacks the right)';
+COMMENT ON COLUMN io_probe_check_row.value IS 'What was found';
+COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What it means for probes, or what would change it; NULL if the status is ok';
+
+CREATE FUNCTION io_probe_device()
+RETURNS SETOF io_probe_device_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
+COMMENT ON FUNCTION io_probe_device() IS 'Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
+
+CREATE FUNCTION io_probe_device_full()
+RETURNS SETOF io_probe_device_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
+COMMENT ON FUNCTION io_probe_device_full() IS 'The rows of io_probe_device with all columns';
+REVOKE ALL ON FUNCTION io_probe_device_full() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_device_full() TO pg_monitor;
+
+CREATE FUNCTION io_probe_counters()
+RETURNS SETOF io_probe_counters_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
+COMMENT ON FUNCTION io_probe_counters() IS 'Cumulative counters of the devices below the server, each since the device appeared. Causes no I/O. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
+
+CREATE FUNCTION io_probe_cache(rel regclass)
+RETURNS SETOF io_probe_cache_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS 'How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks all buffer headers; reads no data. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
+
+CREATE FUNCTION io_probe_evict(rel regclass)
+RETURNS SETOF io_probe_evict_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server can (from PostgreSQL 17 on), from shared buffers. Other sessions will read it from the device again. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
+REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_progress()
+RETURNS SETOF io_probe_progress_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1
+AS 'MODULE_PATHNAME', 'io_probe_progress_wrapper';
+COMMENT ON FUNCTION io_probe_progress() IS 'What the probes of all sessions are doing now, one row per probe. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_progress() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
+
+CREATE FUNCTION io_probe_check()
+RETURNS SETOF io_probe_check_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30
+AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
+COMMENT ON FUNCTION io_probe_check() IS 'What this server, its kernel and the caller''s rights allow, one row per item. Reads no data. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;
+
+-- The timed scan.
+
+CREATE TYPE io_probe_seqscan_full_row AS (
+    path                text,
+    mib_s               double precision,
+    block_us            double precision,
+    blks                bigint,
+    complete            boolean,
+    cold                boolean,
+    elapsed_ms          double precision,
+    shared_blks_hit     bigint,
+    shared_blks_read    bigint,
+    shared_blks_written bigint,
+    local_blks_hit      bigint,
+    local_blks_read     bigint,
+    os_blks_cached      bigint,
+    hole_blks           bigint,
+    device_source       text,
+    blks_total          bigint,
+    chunk_kb            bigint,
+    depth               integer,
+    engine              text,
+    fork                text,
+    started_at          timestamp with time zone,
+    device              text,
+    scheduler           text,
+    read_ahead_kb       bigint,
+    relid               regclass,
+    schemaname          text,
+    relname             text,
+    spcname             text,
+    doubt               text,
+    status              text,
+    notes               text[],
+    err_pct             double precision,
+    ci_low              double precision,
+    ci_high             double precision,
+    shared_pct          double precision,
+    os_pct              double precision,
+    device_pct          double precision,
+    device_bytes        bigint,
+    device_ios          bigint,
+    ios_per_block       double precision,
+    rareq_kb            double precision,
+    aqu_sz              double precision,
+    r_await_ms          double precision,
+    util_pct            double precision,
+    other_bytes         bigint
+);
+COMMENT ON TYPE io_probe_seqscan_full_row IS 'Row of io_probe_seqscan_full: one path';
+COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as the server scans; os: through the OS page cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended the scan';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that none of the blocks read was in the OS page cache before, nor on path server in shared buffers. NULL if the kernel does not tell, or if no block held data';
+COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall-clock time of the scan in ms, including pauses of a rate limit and blocks that were never written, without the time to evict or to write back';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for other paths and temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for other paths and temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks of the range read that the OS page cache held before the scan, without blocks that were never written; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They are read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
+COMMENT ON COLUMN io_probe_seqscan_full_row.depth IS 'Requests in flight; NULL if the server decides';
+COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time) or a read stream (several), from PostgreSQL 18 on with the server''s io_method';
+COMMENT ON COLUMN io_probe_seqscan_full_row.fork IS 'Fork of the relation: main, fsm, vm or init';
+COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the scan on this path started';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_seqscan_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
+COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+
+CREATE TYPE io_probe_seqscan_row AS (
+    path       text,
+    mib_s      double precision,
+    block_us   double precision,
+    err_pct    double precision,
+    shared_pct double precision,
+    os_pct     double precision,
+    device_pct double precision,
+    relid      regclass,
+    doubt      text
+);
+COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
+COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as the server scans; os: through the OS page cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_seqscan(
+    rel regclass,
+    paths text[] DEFAULT '{direct,server,os}',
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    depth integer DEFAULT NULL,
+    chunk_kb integer DEFAULT NULL,
+    fork text DEFAULT 'main',
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_seqscan_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
+AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_seqscan_full(
+    rel regclass,
+    paths text[] DEFAULT '{direct,server,os}',
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    depth integer DEFAULT NULL,
+    chunk_kb integer DEFAULT NULL,
+    fork text DEFAULT 'main',
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_seqscan_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
+AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
+COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'The rows of io_probe_seqscan with all columns';
+REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
+
+-- Random fetches of single blocks.
+
+CREATE TYPE io_probe_random_full_row AS (
+    path                text,
+    iops                double precision,
+    p999_us             double precision,
+    max_us              double precision,
+    blks                bigint,
+    complete            boolean,
+    cold                boolean,
+    elapsed_ms          double precision,
+    mib_s               double precision,
+    shared_us           double precision,
+    os_us               double precision,
+    device_us           double precision,
+    shared_blks_hit     bigint,
+    os_blks_hit         bigint,
+    device_blks_read    bigint,
+    shared_blks_written bigint,
+    device_source       text,
+    over_read           double precision,
+    warmup_us           double precision,
+    response_avg_us     double precision,
+    response_p99_us     double precision,
+    hole_blks           bigint,
+    blks_total          bigint,
+    depth               integer,
+    engine              text,
+    seed                bigint,
+    started_at          timestamp with time zone,
+    device              text,
+    scheduler           text,
+    read_ahead_kb       bigint,
+    relid               regclass,
+    schemaname          text,
+    relname             text,
+    spcname             text,
+    doubt               text,
+    status              text,
+    notes               text[],
+    err_pct             double precision,
+    ci_low              double precision,
+    ci_high             double precision,
+    shared_pct          double precision,
+    os_pct              double precision,
+    device_pct          double precision,
+    device_bytes        bigint,
+    device_ios          bigint,
+    ios_per_block       double precision,
+    rareq_kb            double precision,
+    aqu_sz              double precision,
+    r_await_ms          double precision,
+    util_pct            double precision,
+    other_bytes         bigint,
+    lat_us              double precision,
+    p50_us              double precision,
+    p95_us              double precision,
+    p99_us              double precision
+);
+COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
+COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
+COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches per second of wall-clock time, without warm-up, holes and the time to fill and empty the queue. Under a rate limit: what the limit allowed';
+COMMENT ON COLUMN io_probe_random_full_row.p999_us IS 'Latency in microseconds that 99.9 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in microseconds';
+COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each at most once, including warm-up and blocks that were never written (hole_blks), which need no read';
+COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block of the relation fetched? If not, a note says what ended the run';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with blocks that this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or if no block held data';
+COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall-clock time of the run in ms, including pauses and looks at the caches, without the time to evict and to write dirty pages back before';
+COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in microseconds of the fetches that shared buffers served; NULL at a depth over 1';
+COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in microseconds of the fetches that the OS page cache served; NULL at a depth over 1, where a hit waits until it is seen';
+COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in microseconds of the fetches that came from the device; NULL if there are none';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches that shared buffers (or the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS page cache right before the fetch; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that neither shared buffers nor the OS page cache served, without holes';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
+COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read around the requested blocks; under 1: it had parts of them in the cache';
+COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in microseconds, which is part of no other time';
+COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in microseconds from when a fetch was due to its completion, which is more than its latency if it was issued late. NULL unless max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS 'Time in microseconds from when a fetch was due to its completion that 99 % did not exceed. NULL unless max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They count in blks, but are not read';
+COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
+COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
+COMMENT ON COLUMN io_probe_random_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time), PrefetchBuffer or a read stream (some ahead), from PostgreSQL 18 on with the server''s io_method';
+COMMENT ON COLUMN io_probe_random_full_row.seed IS 'Seed of the random order; the same seed gives the same order of a relation of the same size';
+COMMENT ON COLUMN io_probe_random_full_row.started_at IS 'When the run on this path started';
+COMMENT ON COLUMN io_probe_random_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_random_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
+COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+
+CREATE TYPE io_probe_random_row AS (
+    path       text,
+    iops       double precision,
+    err_pct    double precision,
+    p50_us     double precision,
+    p99_us     double precision,
+    os_us      double precision,
+    device_us  double precision,
+    device_pct double precision,
+    relid      regclass,
+    doubt      text
+);
+COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
+COMMENT ON COLUMN io_probe_random_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
+COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches per second of wall-clock time, without warm-up, holes and the time to fill and empty the queue. Under a rate limit: what the limit allowed';
+COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in microseconds of the fetches that the OS page cache served; NULL at a depth over 1, where a hit waits until it is seen';
+COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in microseconds of the fetches that came from the device; NULL if there are none';
+COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_random_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_random_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_random(
+    rel regclass,
+    paths text[] DEFAULT '{direct,server,os}',
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    depth integer DEFAULT 1,
+    seed bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_random_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
+AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served the fetches and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_random_full(
+    rel regclass,
+    paths text[] DEFAULT '{direct,server,os}',
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    depth integer DEFAULT 1,
+    seed bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_random_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
+AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
+COMMENT ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'The rows of io_probe_random with all columns';
+REVOKE ALL ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
+
+-- Random fetches at several depths.
+
+CREATE TYPE io_probe_depth_full_row AS (
+    depth         integer,
+    iops          double precision,
+    mib_s         double precision,
+    best          boolean,
+    engine        text,
+    blks          bigint,
+    elapsed_ms    double precision,
+    device_pct    double precision,
+    hole_blks     bigint,
+    seed          bigint,
+    started_at    timestamp with time zone,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    relid         regclass,
+    schemaname    text,
+    relname       text,
+    spcname       text,
+    doubt         text,
+    status        text,
+    notes         text[],
+    err_pct       double precision,
+    ci_low        double precision,
+    ci_high       double precision,
+    lat_us        double precision,
+    p50_us        double precision,
+    p95_us        double precision,
+    p99_us        double precision
+);
+COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one depth';
+COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
+COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches per second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
+COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall-clock time of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Blocks that were never written to the file: they count in blks, but are not read';
+COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order';
+COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_depth_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+
+CREATE TYPE io_probe_depth_row AS (
+    depth   integer,
+    iops    double precision,
+    err_pct double precision,
+    mib_s   double precision,
+    p50_us  double precision,
+    p99_us  double precision,
+    best    boolean,
+    relid   regclass,
+    doubt   text
+);
+COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
+COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
+COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches per second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_depth_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_depth(
+    rel regclass,
+    depths integer[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    seed bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_depth_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
+AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_depth_full(
+    rel regclass,
+    depths integer[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    seed bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_depth_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
+AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
+COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) IS 'The rows of io_probe_depth with all columns';
+REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
+
+-- One request now and then.
+
+CREATE TYPE io_probe_ping_full_row AS (
+    request       bigint,
+    op            text,
+    warmup        boolean,
+    lat_us        double precision,
+    served_by     text,
+    path          text,
+    blkno         bigint,
+    seed          bigint,
+    started_at    timestamp with time zone,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    relid         regclass,
+    schemaname    text,
+    relname       text,
+    spcname       text,
+    doubt         text,
+    status        text,
+    notes         text[]
+);
+COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
+COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
+COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
+COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is this the first read or the first write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
+COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Number of the block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+
+CREATE TYPE io_probe_ping_row AS (
+    request   bigint,
+    op        text,
+    path      text,
+    lat_us    double precision,
+    served_by text,
+    blkno     bigint,
+    relid     regclass,
+    doubt     text
+);
+COMMENT ON TYPE io_probe_ping_row IS 'Row of io_probe_ping: one request';
+COMMENT ON COLUMN io_probe_ping_row.request IS 'Number of the request, from 1';
+COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
+COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
+COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
+COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Number of the block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_ping_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_ping(
+    rel regclass,
+    path text DEFAULT 'direct',
+    mode text DEFAULT 'read',
+    every text DEFAULT '100 ms',
+    count integer DEFAULT 10,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_ping_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_ping_full(
+    rel regclass,
+    path text DEFAULT 'direct',
+    mode text DEFAULT 'read',
+    every text DEFAULT '100 ms',
+    count integer DEFAULT 10,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_ping_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
+COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) IS 'The rows of io_probe_ping with all columns';
+REVOKE ALL ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
+
+-- What a sync costs: pg_test_fsync's table and the WAL's own pattern.
+
+CREATE TYPE io_probe_sync_full_row AS (
+    section               text,
+    method                text,
+    writes                integer,
+    write_kb              integer,
+    ops_s                 double precision,
+    op_us                 double precision,
+    p50_us                double precision,
+    p95_us                double precision,
+    p99_us                double precision,
+    max_us                double precision,
+    in_use                boolean,
+    direct                boolean,
+    ops                   bigint,
+    depth                 integer,
+    flushes               bigint,
+    device_writes_per_op  double precision,
+    device_flushes_per_op double precision,
+    elapsed_ms            double precision,
+    device                text,
+    scheduler             text,
+    write_cache           text,
+    fua                   boolean,
+    fs_type               text,
+    directory             text,
+    started_at            timestamp with time zone,
+    doubt                 text,
+    status                text,
+    notes                 text[],
+    err_pct               double precision,
+    ci_low                double precision,
+    ci_high               double precision
+);
+COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
+COMMENT ON COLUMN io_probe_sync_full_row.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
+COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
+COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in microseconds; at a depth over 1, elapsed time divided by the commits of all committers together';
+COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
+COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
+COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations measured, without the first of each turn, which is warm-up';
+COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Number of committers that share one WAL. A committer does not flush if another one''s flush has covered its WAL';
+COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made the operations durable. With open_datasync and open_sync each write is one; fewer than ops if committers shared syncs; 0 in no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Write requests that the device completed per operation, for all processes; kernels count the request that carries a flush as one more. NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes that the device completed per operation, for all processes; 0 if the device has no volatile cache, or if writes pass the cache (FUA). NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Time spent in the operations, in milliseconds';
+COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
+COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the device''s cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
+COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+
+CREATE TYPE io_probe_sync_row AS (
+    section  text,
+    method   text,
+    direct   boolean,
+    write_kb integer,
+    ops_s    double precision,
+    err_pct  double precision,
+    p50_us   double precision,
+    p99_us   double precision,
+    in_use   boolean,
+    doubt    text
+);
+COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
+COMMENT ON COLUMN io_probe_sync_row.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
+COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
+COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_row.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_sync(
+    spcname text DEFAULT NULL,
+    sections text[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 1,
+    write_kb integer DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sync_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
+AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by default a WAL block), and wal_segment. All rows take turns and share the duration; without a duration each row lasts at most pg_io_probe.row_duration, and all together half of pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_sync_full(
+    spcname text DEFAULT NULL,
+    sections text[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 1,
+    write_kb integer DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sync_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
+AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
+COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS 'The rows of io_probe_sync with all columns';
+REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
+
+-- The devices while the database works, as iostat shows them.
+
+CREATE TYPE io_probe_iostat_full_row AS (
+    doubt                text,
+    status               text,
+    notes                text[],
+    sampled_at           timestamp with time zone,
+    device               text,
+    util_pct             double precision,
+    aqu_sz               double precision,
+    r_s                  double precision,
+    rmib_s               double precision,
+    r_await_ms           double precision,
+    rareq_kb             double precision,
+    rrqm_s               double precision,
+    w_s                  double precision,
+    wmib_s               double precision,
+    w_await_ms           double precision,
+    wareq_kb             double precision,
+    wrqm_s               double precision,
+    d_s                  double precision,
+    dmib_s               double precision,
+    d_await_ms           double precision,
+    dareq_kb             double precision,
+    drqm_s               double precision,
+    f_s                  double precision,
+    f_await_ms           double precision,
+    cpu_user_pct         double precision,
+    cpu_system_pct       double precision,
+    cpu_iowait_pct       double precision,
+    cpu_idle_pct         double precision,
+    cpu_steal_pct        double precision,
+    io_pressure_pct      double precision,
+    io_pressure_full_pct double precision,
+    cgroup_rmib_s        double precision,
+    cgroup_wmib_s        double precision,
+    sample               integer,
+    elapsed_ms           double precision
+);
+COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
+COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
+COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known, and in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_full_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB (2^20 bytes) written per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_full_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. This and the next four columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of the machine''s CPU time in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of the machine''s CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the machine''s CPU time that was idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1; NULL in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'How long the interval really lasted, in ms';
+
+CREATE TYPE io_probe_iostat_row AS (
+    sample     integer,
+    device     text,
+    util_pct   double precision,
+    aqu_sz     double precision,
+    r_s        double precision,
+    rmib_s     double precision,
+    r_await_ms double precision,
+    wmib_s     double precision,
+    w_await_ms double precision,
+    doubt      text
+);
+COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
+COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1; NULL in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known, and in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
+COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB (2^20 bytes) read per second';
+COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB (2^20 bytes) written per second';
+COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE TYPE io_probe_iostat_query_full_row AS (
+    query_rows           bigint,
+    shared_blks_hit      bigint,
+    shared_blks_read     bigint,
+    shared_blks_dirtied  bigint,
+    shared_blks_written  bigint,
+    local_blks_hit       bigint,
+    local_blks_read      bigint,
+    local_blks_written   bigint,
+    temp_blks_read       bigint,
+    temp_blks_written    bigint,
+    wal_bytes            bigint,
+    device_bytes         bigint,
+    device_source        text,
+    doubt                text,
+    status               text,
+    notes                text[],
+    sampled_at           timestamp with time zone,
+    device               text,
+    util_pct             double precision,
+    aqu_sz               double precision,
+    r_s                  double precision,
+    rmib_s               double precision,
+    r_await_ms           double precision,
+    rareq_kb             double precision,
+    rrqm_s               double precision,
+    w_s                  double precision,
+    wmib_s               double precision,
+    w_await_ms           double precision,
+    wareq_kb             double precision,
+    wrqm_s               double precision,
+    d_s                  double precision,
+    dmib_s               double precision,
+    d_await_ms           double precision,
+    dareq_kb             double precision,
+    drqm_s               double precision,
+    f_s                  double precision,
+    f_await_ms           double precision,
+    cpu_user_pct         double precision,
+    cpu_system_pct       double precision,
+    cpu_iowait_pct       double precision,
+    cpu_idle_pct         double precision,
+    cpu_steal_pct        double precision,
+    io_pressure_pct      double precision,
+    io_pressure_full_pct double precision,
+    cgroup_rmib_s        double precision,
+    cgroup_wmib_s        double precision,
+    sample               integer,
+    elapsed_ms           double precision
+);
+COMMENT ON TYPE io_probe_iostat_query_full_row IS 'Row of io_probe_iostat_query_full: one device in one interval, as in io_probe_iostat; the last row has no device, but the query''s own figures';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.query_rows IS 'Rows that the query returned, all of which were discarded. This and the following columns are NULL but in the last row';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_hit IS 'Blocks that the query found in shared buffers, including its planning and its parallel workers. The columns from here to wal_bytes count as EXPLAIN (BUFFERS, WAL) does';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_read IS 'Blocks that the query asked the operating system for';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_dirtied IS 'Blocks that the query changed, hint bits and pruning included';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.shared_blks_written IS 'Blocks that the query itself had to write to make room in shared buffers, no matter which session had changed them';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_hit IS 'Blocks of temporary tables that the query found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_read IS 'Blocks of temporary tables that the query read';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.local_blks_written IS 'Blocks of temporary tables that the query wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_read IS 'Blocks of temporary files (sorts, hashes) that the query read';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.temp_blks_written IS 'Blocks of temporary files that the query wrote';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wal_bytes IS 'WAL that the query wrote, in bytes: a query that reads may prune pages and set hint bits';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device_bytes IS 'Bytes fetched from storage for the query; NULL if unknown, as with parallel workers, and a note says why';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (which read for other sessions too)';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.sampled_at IS 'End of the interval';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known, and in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.rrqm_s IS 'Reads merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.w_s IS 'Writes completed per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wmib_s IS 'MiB (2^20 bytes) written per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.wrqm_s IS 'Writes merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.drqm_s IS 'Discards merged into queued ones per second';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. This and the next four columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_system_pct IS 'Percent of the machine''s CPU time in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_iowait_pct IS 'Percent of the machine''s CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_idle_pct IS 'Percent of the machine''s CPU time that was idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cpu_steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.sample IS 'Number of the interval, from 1; NULL in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_query_full_row.elapsed_ms IS 'How long the interval really lasted, in ms';
+
+CREATE TYPE io_probe_iostat_query_row AS (
+    device     text,
+    elapsed_ms double precision,
+    util_pct   double precision,
+    aqu_sz     double precision,
+    r_s        double precision,
+    rmib_s     double precision,
+    r_await_ms double precision,
+    rareq_kb   double precision,
+    wmib_s     double precision,
+    doubt      text
+);
+COMMENT ON TYPE io_probe_iostat_query_row IS 'Row of io_probe_iostat_query: one device in one interval, as in io_probe_iostat; the last row has no device, but the query''s own figures';
+COMMENT ON COLUMN io_probe_iostat_query_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known, and in a query''s own row';
+COMMENT ON COLUMN io_probe_iostat_query_row.elapsed_ms IS 'How long the interval really lasted, in ms';
+COMMENT ON COLUMN io_probe_iostat_query_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_query_row.aqu_sz IS 'Mean number of requests queued or in flight';
+COMMENT ON COLUMN io_probe_iostat_query_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_query_row.rmib_s IS 'MiB (2^20 bytes) read per second';
+COMMENT ON COLUMN io_probe_iostat_query_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_query_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
+COMMENT ON COLUMN io_probe_iostat_query_row.wmib_s IS 'MiB (2^20 bytes) written per second';
+COMMENT ON COLUMN io_probe_iostat_query_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 1, options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_iostat_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
+REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
+
+CREATE FUNCTION io_probe_iostat_full(every text DEFAULT '1 s', count integer DEFAULT 1, options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_iostat_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
+COMMENT ON FUNCTION io_probe_iostat_full(text, integer, jsonb) IS 'The rows of io_probe_iostat with all columns';
+REVOKE ALL ON FUNCTION io_probe_iostat_full(text, integer, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_iostat_full(text, integer, jsonb) TO pg_monitor;
+
+CREATE FUNCTION io_probe_iostat_query(query text, every text DEFAULT '1 s', options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_iostat_query_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
+COMMENT ON FUNCTION io_probe_iostat_query(text, text, jsonb) IS 'Runs a query with the caller''s rights, discards its rows, and returns the rows of io_probe_iostat for the time that it took, then one row with the query''s own figures. The query must be one statement that reads; a statement that writes is refused. Only statement_timeout limits its time. Takes no lock, so the query may call a probe, and this function up to four deep. Needs EXECUTE. Options: device';
+REVOKE ALL ON FUNCTION io_probe_iostat_query(text, text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_iostat_query_full(query text, every text DEFAULT '1 s', options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_iostat_query_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
+COMMENT ON FUNCTION io_probe_iostat_query_full(text, text, jsonb) IS 'The rows of io_probe_iostat_query with all columns';
+REVOKE ALL ON FUNCTION io_probe_iostat_query_full(text, text, jsonb) FROM PUBLIC;
+
+-- Readahead windows, beside one another.
+
+CREATE TYPE io_probe_readahead_full_row AS (
+    window_kb      bigint,
+    mode           text,
+    mib_s          double precision,
+    block_us       double precision,
+    best           boolean,
+    blockdev_setra text,
+    udev_rule      text,
+    cache_us       double precision,
+    turns          bigint,
+    blks           bigint,
+    elapsed_ms     double precision,
+    device_pct     double precision,
+    engine         text,
+    started_at     timestamp with time zone,
+    device         text,
+    scheduler      text,
+    read_ahead_kb  bigint,
+    relid          regclass,
+    schemaname     text,
+    relname        text,
+    spcname        text,
+    doubt          text,
+    status         text,
+    notes          text[],
+    err_pct        double precision,
+    ci_low         double precision,
+    ci_high        double precision,
+    device_bytes   bigint,
+    device_ios     bigint,
+    ios_per_block  double precision,
+    rareq_kb       double precision,
+    aqu_sz         double precision,
+    r_await_ms     double precision,
+    util_pct       double precision,
+    other_bytes    bigint
+);
+COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
+COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, where the next one is submitted while the present one is used, plus cache_us per block';
+COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the block size divided by block_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in microseconds, without the work of the server';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
+COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command that sets this window until the next boot, as root; sessions keep the window with which they opened a file. NULL if the device is unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for a file in /etc/udev/rules.d that sets this window at each boot; NULL if the device is unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: cost of the page cache per block in microseconds, measured at the setting in force and contained in block_us; kernel: NULL';
+COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count. The windows take turns; the first turn of each is warm-up, and kernel turns that other work disturbed are left out';
+COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Blocks read in the turns that count';
+COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Wall-clock time of all turns in ms, including warm-up and turns that are left out';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached. NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How the reads were issued: pread for kernel; io_uring or threads, past the page cache, for emulated';
+COMMENT ON COLUMN io_probe_readahead_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_readahead_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
+COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+
+CREATE TYPE io_probe_readahead_row AS (
+    window_kb bigint,
+    mode      text,
+    mib_s     double precision,
+    block_us  double precision,
+    err_pct   double precision,
+    rareq_kb  double precision,
+    util_pct  double precision,
+    best      boolean,
+    relid     regclass,
+    doubt     text
+);
+COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
+COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, where the next one is submitted while the present one is used, plus cache_us per block';
+COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the block size divided by block_us';
+COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in microseconds, without the work of the server';
+COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
+COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_readahead(
+    rel regclass,
+    windows_kb integer[] DEFAULT '{16,32,64,128,256,512,1024,2048,4096}',
+    duration text DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_readahead_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. The windows take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_readahead_full(
+    rel regclass,
+    windows_kb integer[] DEFAULT '{16,32,64,128,256,512,1024,2048,4096}',
+    duration text DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_readahead_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
+AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
+COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) IS 'The rows of io_probe_readahead with all columns';
+REVOKE ALL ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) FROM PUBLIC;
+
+-- What planner costs stand for.
+
+CREATE TYPE io_probe_page_cost_full_row AS (
+    tier          text,
+    pattern       text,
+    density       double precision,
+    depth         integer,
+    block_us      double precision,
+    blks          bigint,
+    os_pct        double precision,
+    tuple_us      double precision,
+    turns         bigint,
+    seed          bigint,
+    started_at    timestamp with time zone,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    relid         regclass,
+    schemaname    text,
+    relname       text,
+    spcname       text,
+    doubt         text,
+    status        text,
+    notes         text[],
+    err_pct       double precision,
+    ci_low        double precision,
+    ci_high       double precision
+);
+COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one way to read a block, or the work on a tuple';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
+COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
+COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that the OS page cache held before: 0 or nearly 0 for tier device; NULL for shared and cpu';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page itself; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns of this row; all rows take turns of some milliseconds. Slow turns that block_us leaves out count too. Tier device: the first turn is warm-up if there are more than three. Pattern tuple: pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed that chose the blocks';
+COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_page_cost_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+
+CREATE TYPE io_probe_page_cost_row AS (
+    tier     text,
+    pattern  text,
+    density  double precision,
+    depth    integer,
+    block_us double precision,
+    err_pct  double precision,
+    tuple_us double precision,
+    blks     bigint,
+    relid    regclass,
+    doubt    text
+);
+COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one way to read a block, or the work on a tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
+COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page itself; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
+COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_page_cost(
+    rel regclass,
+    densities double precision[] DEFAULT '{0.03,0.1,0.2,0.35,0.5,0.72,1}',
+    concurrencies integer[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    seed bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_page_cost_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
+AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to twice that if a time is not known to within a tenth by then. Reads from the device what the OS page cache does not hold, and drops it from there afterwards. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_page_cost_full(
+    rel regclass,
+    densities double precision[] DEFAULT '{0.03,0.1,0.2,0.35,0.5,0.72,1}',
+    concurrencies integer[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    seed bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_page_cost_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
+AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
+COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'The rows of io_probe_page_cost with all columns';
+REVOKE ALL ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
+
+-- Values of settings, from what was measured.
+
+CREATE TYPE io_probe_recommend_full_row AS (
+    scope          text,
+    name           text,
+    setting        text,
+    current        text,
+    current_source text,
+    recommended    text,
+    low            text,
+    high           text,
+    applies        text,
+    statement      text,
+    undo           text,
+    instead        text[],
+    hides          text,
+    why            text,
+    relid          regclass,
+    doubt          text,
+    evidence       jsonb
+);
+COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the setting is set: cluster, tablespace, index or device';
+COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
+COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
+COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
+COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where current comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, pg_statistic or io_probe_corrections for an index, or /sys';
+COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
+COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
+COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
+COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
+COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
+COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
+COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures that the recommendation rests on';
+
+CREATE TYPE io_probe_recommend_row AS (
+    setting     text,
+    name        text,
+    current     text,
+    recommended text,
+    low         text,
+    high        text,
+    statement   text,
+    doubt       text
+);
+COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
+COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
+COMMENT ON COLUMN io_probe_recommend_row.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
+COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
+COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
+COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
+COMMENT ON COLUMN io_probe_recommend_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
+
+CREATE FUNCTION io_probe_recommend(
+    rel regclass DEFAULT NULL,
+    settings text[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    writes boolean DEFAULT false,
+    unit text DEFAULT 'seq_page',
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_recommend_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
+AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is better, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_recommend_full(
+    rel regclass DEFAULT NULL,
+    settings text[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    writes boolean DEFAULT false,
+    unit text DEFAULT 'seq_page',
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_recommend_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
+AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
+REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
+
+-- Where the rows of indexes lie, and correlations that the planner uses in place of ANALYZE's.
+
+CREATE TYPE io_probe_correlation_full_row AS (
+    index         regclass,
+    correlation   double precision,
+    kept          double precision,
+    scattered_pct double precision,
+    stretch_blks  bigint,
+    ordered_blks  bigint,
+    range_blks    bigint,
+    random_blks   bigint,
+    method        text,
+    relid         regclass,
+    evidence      jsonb,
+    doubt         text,
+    status        text,
+    notes         text[]
+);
+COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
+COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
+COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1; NULL if unknown, or if this role may not know it';
+COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not see the table''s statistics';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that are scattered: they lie anywhere in the table. Of up to 5 percent, those that follow one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks of the stretch of the table from which rows that are not scattered come at any moment: up to 4 if the table is in the order of the index';
+COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks of the table that a range of 1 % of the index visits according to the samples, each counted once';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; only btree is looked at';
+COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; how many index entries were looked at; and ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
+COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+
+CREATE TYPE io_probe_correlation_row AS (
+    index         regclass,
+    correlation   double precision,
+    kept          double precision,
+    scattered_pct double precision,
+    stretch_blks  bigint,
+    ordered_blks  bigint,
+    range_blks    bigint,
+    random_blks   bigint,
+    doubt         text
+);
+COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
+COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
+COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1; NULL if unknown, or if this role may not know it';
+COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not see the table''s statistics';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that are scattered: they lie anywhere in the table. Of up to 5 percent, those that follow one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks of the stretch of the table from which rows that are not scattered come at any moment: up to 4 if the table is in the order of the index';
+COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
+COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks of the table that a range of 1 % of the index visits according to the samples, each counted once';
+COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_correlation(rel regclass)
+RETURNS SETOF io_probe_correlation_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend also knows how long reads take, and says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see is NULL: it takes SELECT, and no row-level security for the caller';
+REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_correlation_full(rel regclass)
+RETURNS SETOF io_probe_correlation_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
+AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
+COMMENT ON FUNCTION io_probe_correlation_full(regclass) IS 'The rows of io_probe_correlation with all columns';
+REVOKE ALL ON FUNCTION io_probe_correlation_full(regclass) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_correct(index regclass, correlation double precision)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'io_probe_correct_wrapper';
+COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner uses it, in sessions of all users that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE; the caller must also own the table or, from PostgreSQL 17 on, have MAINTAIN on it';
+REVOKE ALL ON FUNCTION io_probe_correct(regclass, double precision) FROM PUBLIC;
+
+-- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
+
+CREATE TABLE io_probe_corrections (
+    schemaname  name NOT NULL,
+    tablename   name NOT NULL,
+    indexname   name NOT NULL,
+    correlation double precision NOT NULL,
+    analyzed    real NOT NULL,
+    relfilenode oid NOT NULL,
+    reltuples   real NOT NULL,
+    set_at      timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
+    PRIMARY KEY (schemaname, tablename, indexname)
+) USING heap;
+SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
+COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes that the planner uses in place of what ANALYZE found, in sessions that have loaded the library. Written by io_probe_correct; its owner may DELETE rows of tables that are gone. Of more than 1000 rows of a table the others do not count';
+COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of the index';
+COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
+COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; it is not an oid, so that REINDEX CONCURRENTLY changes nothing';
+COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the planner uses, from 0 to 1';
+COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at; if it finds one that differs by more than 0.1, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at; if the table is rewritten, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at; with a fifth more or fewer, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';
+
+-- A plan as rows.
+
+CREATE TYPE io_probe_explain_full_row AS (
+    node_id           integer,
+    parent_id         integer,
+    level             integer,
+    node_type         text,
+    node              text,
+    relid             regclass,
+    indexid           regclass,
+    alias             text,
+    access            text,
+    shared_blks_hit   bigint,
+    shared_blks_read  bigint,
+    temp_blks_read    bigint,
+    temp_blks_written bigint,
+    io_ms             double precision,
+    temp_io_ms        double precision,
+    self_ms           double precision,
+    total_ms          double precision,
+    processes         bigint,
+    plan_rows         double precision,
+    actual_rows       double precision,
+    loops             bigint,
+    startup_cost      double precision,
+    total_cost        double precision,
+    local_blks_hit    bigint,
+    local_blks_read   bigint,
+    local_io_ms       double precision,
+    os_ms             double precision,
+    device_ms         double precision
+);
+COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node';
+COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them';
+COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Node below which EXPLAIN prints this one; NULL for the top node';
+COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
+COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Name of the node as EXPLAIN prints it';
+COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level';
+COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads or modifies, for a Bitmap Index Scan the table that it works for; joins with every probe. NULL without a table';
+COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads; NULL without an index';
+COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query of what the node scans';
+COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL for a node that scans nothing';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks that the node itself found in shared buffers; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers, from the OS page cache or the device; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files that the node itself read; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files that the node itself wrote; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Time in ms that the node itself waited for blocks of tables and indexes, summed over all processes, so it can be more than self_ms; temporary files are in temp_io_ms. NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Time in ms that the node itself spent reading and writing temporary files, summed over all processes: the cost of a sort, a hash or a CTE that spilled. NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node';
+COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Wall-clock time in ms in the node and below it: average per loop times loops; if processes ran it in parallel, the mean over them. No node has more than the node above it';
+COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan in parallel: below a Gather its workers and the leader, else 1. self_ms times processes is their time together';
+COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
+COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that the node returned; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, summed over all processes; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost up to the first row';
+COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read into the session''s own buffers; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16, which does not tell it apart';
+COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times, one process at a time; NULL unless executed and the times are known';
+COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL unless executed and the times are known. The real time lies between os_ms and device_ms, nearer to what served; io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
+
+CREATE TYPE io_probe_explain_row AS (
+    node_id          integer,
+    node             text,
+    relid            regclass,
+    shared_blks_read bigint,
+    self_ms          double precision,
+    io_ms            double precision,
+    temp_io_ms       double precision,
+    os_ms            double precision,
+    device_ms        double precision
+);
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node';
+COMMENT ON COLUMN io_probe_explain_row.node_id IS 'Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them';
+COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level';
+COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies, for a Bitmap Index Scan the table that it works for; joins with every probe. NULL without a table';
+COMMENT ON COLUMN io_probe_explain_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers, from the OS page cache or the device; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Time in ms that the node itself waited for blocks of tables and indexes, summed over all processes, so it can be more than self_ms; temporary files are in temp_io_ms. NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.temp_io_ms IS 'Time in ms that the node itself spent reading and writing temporary files, summed over all processes: the cost of a sort, a hash or a CTE that spilled. NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times, one process at a time; NULL unless executed and the times are known';
+COMMENT ON COLUMN io_probe_explain_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL unless executed and the times are known. The real time lies between os_ms and device_ms, nearer to what served; io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
+
+CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_explain_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, and each row has the blocks and times of the node itself; the sums over all nodes are those of the statement. Everyone may call it. Option page_cost: rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace';
+
+CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_explain_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
+COMMENT ON FUNCTION io_probe_explain_full(text, boolean, jsonb) IS 'The rows of io_probe_explain with all columns';
+
+CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_explain_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain: io_probe_explain(plan => ''...''). Names are looked up in this database, and so are sizes and settings for predictions. Everyone may call it. Option page_cost: as for a query';
+
+CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
+RETURNS SETOF io_probe_explain_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
+COMMENT ON FUNCTION io_probe_explain_full(json, jsonb) IS 'The rows of io_probe_explain with all columns';
+
+-- All that there is to know of the storage, in one call and in words.
+
+CREATE TYPE io_probe_report_full_row AS (
+    section   text,
+    item      text,
+    value     double precision,
+    unit      text,
+    low       double precision,
+    high      double precision,
+    promised  double precision,
+    kept      boolean,
+    finding   text,
+    mark      text,
+    doubt     text,
+    statement text
+);
+COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
+COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
+COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confidence interval of value; NULL without one';
+COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value; NULL without one';
+COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure; NULL without a promise';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, if the interval is too wide to say, or for the rate of a limit';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; NULL for a figure, but for the size of the relation, where it is the name';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: what the server does; from memory: more than a tenth of the scan did not come from the device. NULL for other figures, and for a fact';
+COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';
+COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice; else NULL';
+
+CREATE TYPE io_probe_report_row AS (
+    report text
+);
+COMMENT ON TYPE io_probe_report_row IS 'Row of io_probe_report: one line of the text or of the page';
+COMMENT ON COLUMN io_probe_report_row.report IS 'The line';
+
+CREATE FUNCTION io_probe_report_full(
+    rel regclass DEFAULT NULL,
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    writes boolean DEFAULT false,
+    promised jsonb DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_report_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
+AS 'MODULE_PATHNAME', 'io_probe_report_full_wrapper';
+COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'The lines of io_probe_report as rows, to be joined and stored';
+REVOKE ALL ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_report(
+    rel regclass DEFAULT NULL,
+    duration text DEFAULT NULL,
+    cold boolean DEFAULT false,
+    writes boolean DEFAULT false,
+    promised jsonb DEFAULT NULL,
+    format text DEFAULT 'text',
+    run bigint DEFAULT NULL,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_report_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
+AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
+REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
+
+-- Runs that are kept, and the rows of their probes.
+
+CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jsonb DEFAULT '{}')
+RETURNS jsonb
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, the status of the value is failed; if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
+RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'io_probe_import_wrapper';
+COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Stores what io_probe_measure returned, here or on another server, under an optional label, and returns the number of the run. Needs EXECUTE';
+REVOKE ALL ON FUNCTION io_probe_import(jsonb, text) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_record(
+    probe text,
+    rel regclass DEFAULT NULL,
+    args jsonb DEFAULT '{}',
+    label text DEFAULT NULL
+)
+RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
+RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Less than a day is refused unless force is true. Needs EXECUTE';
+REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;
+
+-- Runs that are kept, and the rows of their probes.
+
+-- 128 bits of the server's own hash tell series and configurations apart. md5() fails where OpenSSL obeys FIPS 140, and sha256()
+-- takes bytes, which no immutable function makes of a text.
+DO $runs$
+DECLARE
+    -- The arguments without those that change nothing.
+    plain pg_catalog.text := $$args OPERATOR(pg_catalog.-) 'seed'::pg_catalog.text
+        OPERATOR(pg_catalog.#-) '{options,wait}'::pg_catalog.text[] OPERATOR(pg_catalog.#-) '{options,seed}'::pg_catalog.text[]$$;
+    series pg_catalog.text := pg_catalog.format($$system_identifier
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) CASE WHEN in_recovery THEN COALESCE(host, '') ELSE '' END
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) COALESCE(datname, '')
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) probe OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) object
+        OPERATOR(pg_catalog.||) E'\n' OPERATOR(pg_catalog.||) (
+            CASE WHEN (%1$s) OPERATOR(pg_catalog.->) 'options' OPERATOR(pg_catalog.=) '{}'::pg_catalog.jsonb
+                 THEN (%1$s) OPERATOR(pg_catalog.-) 'options'::pg_catalog.text ELSE %1$s END)::pg_catalog.text$$, plain);
+    configuration pg_catalog.text := $$COALESCE(kernel, '') OPERATOR(pg_catalog.||) E'\n'
+        OPERATOR(pg_catalog.||) COALESCE(server_version, '') OPERATOR(pg_catalog.||) E'\n'
+        OPERATOR(pg_catalog.||) COALESCE(spcname, '') OPERATOR(pg_catalog.||) E'\n'
+        OPERATOR(pg_catalog.||) leaves::pg_catalog.text OPERATOR(pg_catalog.||) settings::pg_catalog.text$$;
+    hashed pg_catalog.text := $$pg_catalog.to_hex(pg_catalog.hashtextextended(%1$s, 0)) OPERATOR(pg_catalog.||) '-'
+        OPERATOR(pg_catalog.||) pg_catalog.to_hex(pg_catalog.hashtextextended(%1$s, 1))$$;
+BEGIN
+    EXECUTE pg_catalog.format($$CREATE TABLE io_probe_runs (
+        id                bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+        started_at        timestamp with time zone NOT NULL CHECK (pg_catalog.isfinite(started_at)),
+        elapsed_ms        double precision,
+        label             text,
+        probe             text NOT NULL,
+        object            text NOT NULL,
+        status            text NOT NULL CHECK (status OPERATOR(pg_catalog.=) ANY ('{ok,failed,skipped}'::pg_catalog.text[])),
+        sqlstate          text,
+        message           text,
+        args              jsonb NOT NULL DEFAULT '{}',
+        rolname           text,
+        datname           text,
+        relid             oid,
+        relkind           "char",
+        schemaname        text,
+        relname           text,
+        rel_bytes         bigint,
+        spcname           text,
+        device            text,
+        model             text,
+        leaves            jsonb NOT NULL DEFAULT '[]',
+        kernel            text,
+        server_version    text,
+        in_recovery       boolean,
+        cluster_name      text,
+        host              text,
+        system_identifier text NOT NULL,
+        settings          jsonb NOT NULL DEFAULT '{}',
+        own_bytes         bigint,
+        other_bytes       bigint,
+        steal_pct         double precision,
+        version           text,
+        recorded_at       timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
+        series            text NOT NULL GENERATED ALWAYS AS (%s) STORED,
+        configuration     text NOT NULL GENERATED ALWAYS AS (%s) STORED
+    )$$, pg_catalog.format(hashed, series), pg_catalog.format(hashed, configuration));
+END
+$runs$;
+
+CREATE INDEX io_probe_runs_started_at ON io_probe_runs (started_at);
+-- The latest runs of each series, of each of its configurations, and of each label.
+CREATE INDEX io_probe_runs_series ON io_probe_runs (series, started_at, id)
+    WHERE status OPERATOR(pg_catalog.=) 'ok';
+CREATE INDEX io_probe_runs_configuration ON io_probe_runs (series, configuration, started_at, id)
+    WHERE status OPERATOR(pg_catalog.=) 'ok';
+CREATE INDEX io_probe_runs_label ON io_probe_runs (label, series, started_at, id)
+    WHERE status OPERATOR(pg_catalog.=) 'ok' AND label IS NOT NULL;
+
+-- No foreign key to the runs: the server would look them up by the name of their schema, with their owner's rights.
+CREATE TABLE io_probe_results (
+    run_id  bigint NOT NULL,
+    ordinal integer NOT NULL,
+    result  jsonb NOT NULL,
+    PRIMARY KEY (run_id, ordinal)
+);
+
+SELECT pg_catalog.pg_extension_config_dump('io_probe_runs', '');
+SELECT pg_catalog.pg_extension_config_dump('io_probe_runs_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('io_probe_results', '');
+GRANT SELECT ON io_probe_runs, io_probe_results TO pg_monitor;
+
+COMMENT ON TABLE io_probe_runs IS 'Stored runs of probes, one per row: when, what, by whom, where, and under which circumstances. Only io_probe_record and io_probe_import add rows; pg_monitor may read it';
+COMMENT ON COLUMN io_probe_runs.id IS 'Number of the run';
+COMMENT ON COLUMN io_probe_runs.started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_runs.elapsed_ms IS 'Wall-clock time of the run in ms';
+COMMENT ON COLUMN io_probe_runs.label IS 'Label that the caller gave the run, for io_probe_compare; NULL without one';
+COMMENT ON COLUMN io_probe_runs.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for sync wal or tablespace NAME; else server';
+COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended with an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
+COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; else NULL';
+COMMENT ON COLUMN io_probe_runs.message IS 'Message if the run failed or was skipped, or its first 10,000 characters; else NULL';
+COMMENT ON COLUMN io_probe_runs.args IS 'Arguments that were given, without the relation and without those equal to their default: each as its type prints it, amounts among the options as numbers, so that equal arguments make one series';
+COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
+COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
+COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. No regclass, so that a dropped relation disturbs nothing';
+COMMENT ON COLUMN io_probe_runs.relkind IS 'Kind of the relation, as in pg_class';
+COMMENT ON COLUMN io_probe_runs.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_runs.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_runs.rel_bytes IS 'Size of the relation''s main fork in bytes';
+COMMENT ON COLUMN io_probe_runs.spcname IS 'Tablespace of what was measured';
+COMMENT ON COLUMN io_probe_runs.device IS 'Devices below what was measured, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.model IS 'Models of the devices in device';
+COMMENT ON COLUMN io_probe_runs.leaves IS 'Settings of each device in device: an array of {device, model, scheduler, read_ahead_kb, nr_requests, max_sectors_kb, rotational, write_cache}';
+COMMENT ON COLUMN io_probe_runs.kernel IS 'Name and release of the kernel';
+COMMENT ON COLUMN io_probe_runs.server_version IS 'Version of the server';
+COMMENT ON COLUMN io_probe_runs.in_recovery IS 'Was the server a standby?';
+COMMENT ON COLUMN io_probe_runs.cluster_name IS 'cluster_name of the server; NULL if it has none';
+COMMENT ON COLUMN io_probe_runs.host IS 'Name of the machine';
+COMMENT ON COLUMN io_probe_runs.system_identifier IS 'System identifier of the cluster: a standby has that of its primary';
+COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that affect I/O, as SHOW prints them; null for a setting that this version lacks';
+COMMENT ON COLUMN io_probe_runs.own_bytes IS 'Bytes that the run itself read from its devices and wrote; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.other_bytes IS 'Bytes that the devices moved during the run beyond own_bytes; if the run wrote, only bytes read. NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others during the run; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.version IS 'Version of pg_io_probe that measured the run';
+COMMENT ON COLUMN io_probe_runs.recorded_at IS 'When the run was stored here';
+COMMENT ON COLUMN io_probe_runs.series IS 'Runs with the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (on a standby also the machine)';
+COMMENT ON COLUMN io_probe_runs.configuration IS 'Runs with the same configuration ran under the same kernel, server version, tablespace, device settings and server settings';
+COMMENT ON SEQUENCE io_probe_runs_id_seq IS 'Numbers of the runs';
+COMMENT ON TABLE io_probe_results IS 'Rows of the stored runs, as the probes returned them; the views io_probe_*_history show them with their types. pg_monitor may read it';
+COMMENT ON COLUMN io_probe_results.run_id IS 'Number of the run in io_probe_runs';
+COMMENT ON COLUMN io_probe_results.ordinal IS 'Number of the row in the run, from 1';
+COMMENT ON COLUMN io_probe_results.result IS 'The row as JSON; its keys are the columns of the probe';
+
+-- Comparing stored runs: their figures, the latest ones, and what has changed.
+
+CREATE TYPE io_probe_compare_row AS (
+    probe     text,
+    item      text,
+    metric    text,
+    unit      text,
+    a         double precision,
+    b         double precision,
+    ratio     double precision,
+    verdict   text,
+    noise_pct double precision,
+    runs      integer,
+    a_setting text,
+    b_setting text,
+    object    text,
+    notes     text[]
+);
+COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe, or of the setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of a and b; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
+COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
+COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
+COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 the verdict is unknown';
+COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'Value of the setting in run_b, or in the runs of label_b; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_row.object IS 'What was measured';
+COMMENT ON COLUMN io_probe_compare_row.notes IS 'What limits the verdict, one sentence per element';
+
+CREATE TYPE io_probe_changes_row AS (
+    probe     text,
+    object    text,
+    item      text,
+    metric    text,
+    unit      text,
+    before    double precision,
+    now       double precision,
+    ratio     double precision,
+    verdict   text,
+    noise_pct double precision,
+    runs      integer,
+    since     timestamp with time zone,
+    run_id    bigint,
+    notes     text[]
+);
+COMMENT ON TYPE io_probe_changes_row IS 'Row of io_probe_changes: one figure of one series';
+COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
+COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_changes_row.metric IS 'Name of the figure, which is a column of the probe';
+COMMENT ON COLUMN io_probe_changes_row.unit IS 'Unit of before and now';
+COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
+COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
+COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better, worse, same (within the noise) or unknown';
+COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs that count: those that others disturbed are set aside while enough others are left; with fewer than 10 the verdict is unknown';
+COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
+COMMENT ON COLUMN io_probe_changes_row.run_id IS 'Number of the last run in io_probe_runs';
+COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, one sentence per element';
+
+CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
+RETURNS SETOF io_probe_compare_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
+COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? One row for each figure, then one for each setting that differs. Reads stored runs only. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_compare(bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint) TO pg_monitor;
+
+CREATE FUNCTION io_probe_compare(label_a text, label_b text)
+RETURNS SETOF io_probe_compare_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series or, if the other label lacks the series, with that of the same probe, object and arguments. What only one label has is left out. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
+
+CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAULT false)
+RETURNS SETOF io_probe_changes_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows the figures of what is in use (for sync the current method, for readahead the kernel''s window, for scans and random reads all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
+
+-- Comparing stored runs: their figures, the latest ones, and what has changed.
+
+-- Which figures of a probe's rows are compared: the column, its unit, whether more is better, and the ends of an interval. Only
+-- the width of the interval over its middle counts, so that a rate may have the interval of a time. Each OFFSET 0 makes the server
+-- compute something once for each row, not wherever it is used. An imported run may have any number of rows: each item counts
+-- once, and only up to a limit.
+CREATE VIEW io_probe_metrics AS
+SELECT run.id AS run_id, run.started_at, run.label, run.probe, run.object, figure.item, figure.metric, figure.unit, figure.value,
+       CASE WHEN figure.low OPERATOR(pg_catalog.>=) 0::pg_catalog.float8 AND figure.high OPERATOR(pg_catalog.>) 0::pg_catalog.float8
+                 AND figure.high OPERATOR(pg_catalog.>=) figure.low AND figure.high OPERATOR(pg_catalog.<) '1e300'::pg_catalog.float8
+            THEN (figure.high OPERATOR(pg_catalog.-) figure.low) OPERATOR(pg_catalog./) (figure.high OPERATOR(pg_catalog.+) figure.low)
+            WHEN figure.low IS NOT NULL AND figure.high IS NULL THEN 1
+       END AS error,
+       figure.more_is_better, run.series, run.configuration, figure.ordinal
+FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metric) * FROM (
+    SELECT line.item, figure.metric, figure.unit, figure.value, figure.low, figure.high, figure.more_is_better, line.ordinal
+    FROM (VALUES
+        ('seqscan',   'mib_s',    'MiB/s', true,  'ci_low',   'ci_high',   NULL,         NULL),
+        ('random',    'iops',         '1/s',   true,  'ci_low', 'ci_high', 'p50_us', 'p99_us'),
+        ('depth',     'iops',         '1/s',   true,  'ci_low', 'ci_high', NULL,         NULL),
+        ('readahead', 'mib_s',    'MiB/s', true,  'ci_low',   'ci_high',   NULL,         NULL),
+        ('sync',      'ops_s',    '1/s',   true,  'ci_low',   'ci_high',   'p99_us', NULL),
+        ('page_cost', 'block_us', 'us',    false, 'ci_low',   'ci_high',   NULL,         NULL)
+    ) AS known (probe, metric, unit, more_is_better, low, high, latency, other_latency), LATERAL (
+        SELECT line.ordinal, line.result,
+               CASE known.probe
+                   WHEN 'depth' THEN pg_catalog.concat('depth ', line.result OPERATOR(pg_catalog.->>) 'depth')
+                   -- The kernel's window is a setting: each run says what it was.
+                   WHEN 'readahead' THEN CASE line.result OPERATOR(pg_catalog.->>) 'mode' WHEN 'kernel' THEN 'kernel'
+                       ELSE pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'mode', ' ', line.result OPERATOR(pg_catalog.->>) 'window_kb', ' kB') END
+                   -- In wal_segment a method is direct if the server's is. In other sections direct has a row of its own.
+                   WHEN 'sync' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'section', ' ', line.result OPERATOR(pg_catalog.->>) 'method',
+                       CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'direct')::pg_catalog.bool AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.<>) 'wal_segment'
+                            THEN ' direct' END,
+                       ' ' OPERATOR(pg_catalog.||) NULLIF(line.result OPERATOR(pg_catalog.->>) 'writes', '1') OPERATOR(pg_catalog.||) ' x',
+                       ' ', line.result OPERATOR(pg_catalog.->>) 'write_kb', ' kB')
+                   WHEN 'page_cost' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'tier', ' ', line.result OPERATOR(pg_catalog.->>) 'pattern',
+                       ' density ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'density'),
+                       ' depth ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'depth'))
+                   ELSE (line.result OPERATOR(pg_catalog.->>) 'path') OPERATOR(pg_catalog.||)
+                       CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'device_pct')::pg_catalog.float8 OPERATOR(pg_catalog.<) 90::pg_catalog.float8
+                            THEN ', from memory' ELSE '' END
+               END AS item
+        FROM io_probe_results AS line WHERE line.run_id OPERATOR(pg_catalog.=) run.id
+        OFFSET 0
+    ) AS line, LATERAL (
+        SELECT column1 AS metric, column2 AS unit, column3 AS more_is_better,
+               (line.result OPERATOR(pg_catalog.->>) column1)::pg_catalog.float8 AS value,
+               (line.result OPERATOR(pg_catalog.->>) column4)::pg_catalog.float8 AS low,
+               (line.result OPERATOR(pg_catalog.->>) column5)::pg_catalog.float8 AS high
+        FROM (VALUES (known.metric, known.unit, known.more_is_better, known.low, known.high),
+                     (known.latency, 'us', false, NULL, NULL), (known.other_latency, 'us', false, NULL, NULL)) AS each
+        OFFSET 0
+    ) AS figure
+    WHERE known.probe OPERATOR(pg_catalog.=) run.probe
+          -- Under a limit this is the limit's rate.
+          AND NOT (figure.metric OPERATOR(pg_catalog.=) 'iops'
+                   AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.~~) '%paced%')
+          AND figure.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND figure.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
+    UNION ALL
+    SELECT line.result OPERATOR(pg_catalog.->>) 'op', 'median_us', 'us',
+           pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8),
+           NULL::pg_catalog.float8, NULL::pg_catalog.float8, false, pg_catalog.min(line.ordinal)
+    FROM io_probe_results AS line
+    WHERE line.run_id OPERATOR(pg_catalog.=) run.id AND run.probe OPERATOR(pg_catalog.=) 'ping'
+          AND (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8 OPERATOR(pg_catalog.>=) 0::pg_catalog.float8
+          AND (line.result OPERATOR(pg_catalog.->>) 'lat_us')::pg_catalog.float8 OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
+          AND NOT COALESCE((line.result OPERATOR(pg_catalog.->>) 'warmup')::pg_catalog.bool, false)
+    GROUP BY 1
+    UNION ALL
+    -- Of a report, what its table shows; of flushes and windows, only those in use.
+    SELECT line.item, line.metric, line.unit, line.value, line.low, line.high, line.more_is_better, line.ordinal
+    FROM (
+        SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END,
+                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', from memory' END) AS item,
+               known.metric, known.unit, known.more_is_better, line.ordinal,
+               (line.result OPERATOR(pg_catalog.->>) 'value')::pg_catalog.float8 AS value,
+               (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
+               (line.result OPERATOR(pg_catalog.->>) 'high')::pg_catalog.float8 AS high
+        FROM (VALUES ('scan', 'mib_s', 'MiB/s', true), ('depth', 'iops', '1/s', true), ('p99', 'p99_us', 'us', false),
+                     ('commit', 'op_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
+        ) AS known (section, metric, unit, more_is_better), io_probe_results AS line
+        WHERE run.probe OPERATOR(pg_catalog.=) 'report' AND line.run_id OPERATOR(pg_catalog.=) run.id
+              AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.=) known.section
+              AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth}')
+                   OR known.section OPERATOR(pg_catalog.=) 'p99' AND line.result OPERATOR(pg_catalog.->>) 'item' OPERATOR(pg_catalog.=) '1'
+                   OR line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'in use')
+              AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.!~~) '%paced%'
+        OFFSET 0
+    ) AS line
+    WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
+) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
+WHERE run.status OPERATOR(pg_catalog.=) 'ok';
+COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, that io_probe_compare, io_probe_changes and io_probe_latest use. iops under a rate limit are left out: they are the limit''s';
+COMMENT ON COLUMN io_probe_metrics.run_id IS 'Number of the run in io_probe_runs';
+COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
+COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, from memory';
+COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
+COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
+COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval; 1 if the interval has no upper end, NULL without an interval';
+COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'true: a greater value is better, as for a rate; false: it is worse, as for a latency';
+COMMENT ON COLUMN io_probe_metrics.series IS 'Runs with the same series measure the same thing, see io_probe_runs';
+COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs with the same configuration ran under the same circumstances, see io_probe_runs';
+COMMENT ON COLUMN io_probe_metrics.ordinal IS 'Number of the row in the run, from 1';
+GRANT SELECT ON io_probe_metrics TO pg_monitor;
+
+-- It steps from one series to the next by the index: one step for each series, however many runs there are.
+CREATE VIEW io_probe_latest AS
+WITH RECURSIVE each (series) AS (
+    (SELECT series FROM io_probe_runs WHERE status OPERATOR(pg_catalog.=) 'ok' ORDER BY series LIMIT 1)
+    UNION ALL
+    SELECT (SELECT other.series FROM io_probe_runs AS other
+            WHERE other.status OPERATOR(pg_catalog.=) 'ok' AND other.series OPERATOR(pg_catalog.>) each.series
+            ORDER BY other.series LIMIT 1)
+    FROM each WHERE each.series IS NOT NULL
+)
+SELECT metrics.probe, metrics.object, metrics.item, metrics.metric, metrics.value, metrics.unit,
+       pg_catalog.now() OPERATOR(pg_catalog.-) metrics.started_at AS age, metrics.run_id, metrics.label, last.datname, last.host
+FROM each, LATERAL (
+    SELECT run.id, run.datname, run.host FROM io_probe_runs AS run
+    WHERE run.status OPERATOR(pg_catalog.=) 'ok' AND run.series OPERATOR(pg_catalog.=) each.series
+    ORDER BY run.started_at DESC, run.id DESC LIMIT 1
+) AS last, LATERAL (
+    SELECT * FROM io_probe_metrics AS found WHERE found.run_id OPERATOR(pg_catalog.=) last.id
+) AS metrics;
+COMMENT ON VIEW io_probe_latest IS 'The latest figures of each series: of each probe, object and set of arguments, in each database and cluster';
+COMMENT ON COLUMN io_probe_latest.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_latest.object IS 'What was measured';
+COMMENT ON COLUMN io_probe_latest.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_latest.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
+COMMENT ON COLUMN io_probe_latest.value IS 'Value of the figure';
+COMMENT ON COLUMN io_probe_latest.unit IS 'Unit of value';
+COMMENT ON COLUMN io_probe_latest.age IS 'How long ago the run started';
+COMMENT ON COLUMN io_probe_latest.run_id IS 'Number of the run in io_probe_runs';
+COMMENT ON COLUMN io_probe_latest.label IS 'Label that the caller gave the run; NULL without one';
+COMMENT ON COLUMN io_probe_latest.datname IS 'Database in which the probe ran';
+COMMENT ON COLUMN io_probe_latest.host IS 'Name of the machine on which the probe ran';
+GRANT SELECT ON io_probe_latest TO pg_monitor;
+
+-- The rows of the stored runs.
+
+CREATE VIEW io_probe_seqscan_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.path,
+       line.mib_s,
+       line.block_us,
+       line.blks,
+       line.complete,
+       line.cold,
+       line.elapsed_ms,
+       line.shared_blks_hit,
+       line.shared_blks_read,
+       line.shared_blks_written,
+       line.local_blks_hit,
+       line.local_blks_read,
+       line.os_blks_cached,
+       line.hole_blks,
+       line.device_source,
+       line.blks_total,
+       line.chunk_kb,
+       line.depth,
+       line.engine,
+       line.fork,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high,
+       line.shared_pct,
+       line.os_pct,
+       line.device_pct,
+       line.device_bytes,
+       line.device_ios,
+       line.ios_per_block,
+       line.rareq_kb,
+       line.aqu_sz,
+       line.r_await_ms,
+       line.util_pct,
+       line.other_bytes
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_seqscan_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'seqscan'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'seqscan';
+COMMENT ON VIEW io_probe_seqscan_history IS 'What io_probe_seqscan_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_seqscan_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_seqscan_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_seqscan_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as the server scans; os: through the OS page cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
+COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended the scan';
+COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: verified that none of the blocks read was in the OS page cache before, nor on path server in shared buffers. NULL if the kernel does not tell, or if no block held data';
+COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall-clock time of the scan in ms, including pauses of a rate limit and blocks that were never written, without the time to evict or to write back';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for other paths and temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for other paths and temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks of the range read that the OS page cache held before the scan, without blocks that were never written; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They are read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
+COMMENT ON COLUMN io_probe_seqscan_history.depth IS 'Requests in flight; NULL if the server decides';
+COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time) or a read stream (several), from PostgreSQL 18 on with the server''s io_method';
+COMMENT ON COLUMN io_probe_seqscan_history.fork IS 'Fork of the relation: main, fsm, vm or init';
+COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the scan on this path started';
+COMMENT ON COLUMN io_probe_seqscan_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_seqscan_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
+COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+GRANT SELECT ON io_probe_seqscan_history TO pg_monitor;
+
+CREATE VIEW io_probe_random_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.path,
+       line.iops,
+       line.p999_us,
+       line.max_us,
+       line.blks,
+       line.complete,
+       line.cold,
+       line.elapsed_ms,
+       line.mib_s,
+       line.shared_us,
+       line.os_us,
+       line.device_us,
+       line.shared_blks_hit,
+       line.os_blks_hit,
+       line.device_blks_read,
+       line.shared_blks_written,
+       line.device_source,
+       line.over_read,
+       line.warmup_us,
+       line.response_avg_us,
+       line.response_p99_us,
+       line.hole_blks,
+       line.blks_total,
+       line.depth,
+       line.engine,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high,
+       line.shared_pct,
+       line.os_pct,
+       line.device_pct,
+       line.device_bytes,
+       line.device_ios,
+       line.ios_per_block,
+       line.rareq_kb,
+       line.aqu_sz,
+       line.r_await_ms,
+       line.util_pct,
+       line.other_bytes,
+       line.lat_us,
+       line.p50_us,
+       line.p95_us,
+       line.p99_us
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_random_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'random'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'random';
+COMMENT ON VIEW io_probe_random_history IS 'What io_probe_random_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_random_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_random_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_random_history.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
+COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches per second of wall-clock time, without warm-up, holes and the time to fill and empty the queue. Under a rate limit: what the limit allowed';
+COMMENT ON COLUMN io_probe_random_history.p999_us IS 'Latency in microseconds that 99.9 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in microseconds';
+COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each at most once, including warm-up and blocks that were never written (hole_blks), which need no read';
+COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block of the relation fetched? If not, a note says what ended the run';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with blocks that this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or if no block held data';
+COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall-clock time of the run in ms, including pauses and looks at the caches, without the time to evict and to write dirty pages back before';
+COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in microseconds of the fetches that shared buffers served; NULL at a depth over 1';
+COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in microseconds of the fetches that the OS page cache served; NULL at a depth over 1, where a hit waits until it is seen';
+COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in microseconds of the fetches that came from the device; NULL if there are none';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches that shared buffers (or the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS page cache right before the fetch; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that neither shared buffers nor the OS page cache served, without holes';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
+COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read around the requested blocks; under 1: it had parts of them in the cache';
+COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in microseconds, which is part of no other time';
+COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean time in microseconds from when a fetch was due to its completion, which is more than its latency if it was issued late. NULL unless max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.response_p99_us IS 'Time in microseconds from when a fetch was due to its completion that 99 % did not exceed. NULL unless max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They count in blks, but are not read';
+COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
+COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
+COMMENT ON COLUMN io_probe_random_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time), PrefetchBuffer or a read stream (some ahead), from PostgreSQL 18 on with the server''s io_method';
+COMMENT ON COLUMN io_probe_random_history.seed IS 'Seed of the random order; the same seed gives the same order of a relation of the same size';
+COMMENT ON COLUMN io_probe_random_history.started_at IS 'When the run on this path started';
+COMMENT ON COLUMN io_probe_random_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_random_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_random_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
+COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+GRANT SELECT ON io_probe_random_history TO pg_monitor;
+
+CREATE VIEW io_probe_depth_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.depth,
+       line.iops,
+       line.mib_s,
+       line.best,
+       line.engine,
+       line.blks,
+       line.elapsed_ms,
+       line.device_pct,
+       line.hole_blks,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high,
+       line.lat_us,
+       line.p50_us,
+       line.p95_us,
+       line.p99_us
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_depth_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'depth'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'depth';
+COMMENT ON VIEW io_probe_depth_history IS 'What io_probe_depth_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_depth_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_depth_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_depth_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
+COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches per second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
+COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall-clock time of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Blocks that were never written to the file: they count in blks, but are not read';
+COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order';
+COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_depth_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_depth_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+GRANT SELECT ON io_probe_depth_history TO pg_monitor;
+
+CREATE VIEW io_probe_ping_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.request,
+       line.op,
+       line.warmup,
+       line.lat_us,
+       line.served_by,
+       line.path,
+       line.blkno,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_ping_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'ping'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'ping';
+COMMENT ON VIEW io_probe_ping_history IS 'What io_probe_ping_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_ping_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_ping_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_ping_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_ping_history.request IS 'Number of the request, from 1';
+COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
+COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is this the first read or the first write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
+COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS page cache';
+COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Number of the block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_ping_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_ping_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_ping_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_ping_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+GRANT SELECT ON io_probe_ping_history TO pg_monitor;
+
+CREATE VIEW io_probe_sync_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.section,
+       line.method,
+       line.writes,
+       line.write_kb,
+       line.ops_s,
+       line.op_us,
+       line.p50_us,
+       line.p95_us,
+       line.p99_us,
+       line.max_us,
+       line.in_use,
+       line.direct,
+       line.ops,
+       line.depth,
+       line.flushes,
+       line.device_writes_per_op,
+       line.device_flushes_per_op,
+       line.elapsed_ms,
+       line.device,
+       line.scheduler,
+       line.write_cache,
+       line.fua,
+       line.fs_type,
+       line.directory,
+       line.started_at,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sync_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'sync'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'sync';
+COMMENT ON VIEW io_probe_sync_history IS 'What io_probe_sync_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_sync_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
+COMMENT ON COLUMN io_probe_sync_history.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
+COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
+COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in microseconds; at a depth over 1, elapsed time divided by the commits of all committers together';
+COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_history.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_history.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest time of an operation in microseconds';
+COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
+COMMENT ON COLUMN io_probe_sync_history.ops IS 'Operations measured, without the first of each turn, which is warm-up';
+COMMENT ON COLUMN io_probe_sync_history.depth IS 'Number of committers that share one WAL. A committer does not flush if another one''s flush has covered its WAL';
+COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Syncs that made the operations durable. With open_datasync and open_sync each write is one; fewer than ops if committers shared syncs; 0 in no_sync';
+COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Write requests that the device completed per operation, for all processes; kernels count the request that carries a flush as one more. NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes that the device completed per operation, for all processes; 0 if the device has no volatile cache, or if writes pass the cache (FUA). NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Time spent in the operations, in milliseconds';
+COMMENT ON COLUMN io_probe_sync_history.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_history.scheduler IS 'I/O scheduler of the devices behind the directory';
+COMMENT ON COLUMN io_probe_sync_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the device''s cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
+COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sync_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of that interval; NULL without one';
+GRANT SELECT ON io_probe_sync_history TO pg_monitor;
+
+CREATE VIEW io_probe_readahead_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.window_kb,
+       line.mode,
+       line.mib_s,
+       line.block_us,
+       line.best,
+       line.blockdev_setra,
+       line.udev_rule,
+       line.cache_us,
+       line.turns,
+       line.blks,
+       line.elapsed_ms,
+       line.device_pct,
+       line.engine,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high,
+       line.device_bytes,
+       line.device_ios,
+       line.ios_per_block,
+       line.rareq_kb,
+       line.aqu_sz,
+       line.r_await_ms,
+       line.util_pct,
+       line.other_bytes
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_readahead_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'readahead'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'readahead';
+COMMENT ON VIEW io_probe_readahead_history IS 'What io_probe_readahead_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_readahead_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, where the next one is submitted while the present one is used, plus cache_us per block';
+COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the block size divided by block_us';
+COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in microseconds, without the work of the server';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
+COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Shell command that sets this window until the next boot, as root; sessions keep the window with which they opened a file. NULL if the device is unknown';
+COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for a file in /etc/udev/rules.d that sets this window at each boot; NULL if the device is unknown';
+COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: cost of the page cache per block in microseconds, measured at the setting in force and contained in block_us; kernel: NULL';
+COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count. The windows take turns; the first turn of each is warm-up, and kernel turns that other work disturbed are left out';
+COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Blocks read in the turns that count';
+COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Wall-clock time of all turns in ms, including warm-up and turns that are left out';
+COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached. NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.engine IS 'How the reads were issued: pread for kernel; io_uring or threads, past the page cache, for emulated';
+COMMENT ON COLUMN io_probe_readahead_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_readahead_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_readahead_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_readahead_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
+COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
+COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+GRANT SELECT ON io_probe_readahead_history TO pg_monitor;
+
+CREATE VIEW io_probe_page_cost_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.tier,
+       line.pattern,
+       line.density,
+       line.depth,
+       line.block_us,
+       line.blks,
+       line.os_pct,
+       line.tuple_us,
+       line.turns,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_page_cost_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'page_cost'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'page_cost';
+COMMENT ON VIEW io_probe_page_cost_history IS 'What io_probe_page_cost_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_page_cost_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_page_cost_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
+COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Blocks that were timed; for pattern tuple, tuples';
+COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that the OS page cache held before: 0 or nearly 0 for tier device; NULL for shared and cpu';
+COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page itself; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns of this row; all rows take turns of some milliseconds. Slow turns that block_us leaves out count too. Tier device: the first turn is warm-up if there are more than three. Pattern tuple: pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed that chose the blocks';
+COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_page_cost_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of that interval; NULL without one';
+GRANT SELECT ON io_probe_page_cost_history TO pg_monitor;

@@ -1,0 +1,311 @@
+//! What is set, what should be, and why; and the settings that there is advice for.
+
+use io_probe_core::stats::Interval;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::recommend::RecommendRow;
+use io_probe_surface::value::{Json, Relation, Text};
+use pgrx::pg_sys;
+use serde_json::{Map, Value};
+
+use crate::call::named::{NamedEnum, named};
+use crate::pg::backend::server;
+use crate::pg::catalog::facts::{self, SettingValue};
+
+/// A setting, in the order of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) enum Setting {
+    RandomPageCost,
+    SeqPageCost,
+    EffectiveIoConcurrency,
+    MaintenanceIoConcurrency,
+    Correlation,
+    ReadAheadKb,
+    WalSyncMethod,
+}
+
+/// Why a value in force that seems worse than another one is neither kept nor left.
+pub(super) const SEEMS_BETTER: &str = "another value seems better, but the times differ too much to be \
+     sure: give it a longer duration and a larger max_bytes";
+
+impl Setting {
+    /// The settings that a tablespace may have of its own.
+    pub(super) const OF_TABLESPACE: [Setting; 4] = [
+        Setting::RandomPageCost,
+        Setting::SeqPageCost,
+        Setting::EffectiveIoConcurrency,
+        Setting::MaintenanceIoConcurrency,
+    ];
+}
+
+named!(Setting, "setting", "settings", {
+    RandomPageCost = "random_page_cost",
+    SeqPageCost = "seq_page_cost",
+    EffectiveIoConcurrency = "effective_io_concurrency",
+    MaintenanceIoConcurrency = "maintenance_io_concurrency",
+    Correlation = "correlation",
+    ReadAheadKb = "read_ahead_kb",
+    WalSyncMethod = "wal_sync_method",
+});
+
+/// Doubts of a row without advice: with that argument there might be some.
+pub(super) const NEEDS_COLD: &str = "needs cold";
+pub(super) const NEEDS_WRITES: &str = "needs writes";
+/// Doubt of another row without advice.
+pub(in crate::api) const UNKNOWN: &str = "unknown";
+
+/// A row, and what it says beyond its columns.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct Recommendation {
+    /// All but the evidence.
+    pub(in crate::api) row: RecommendRow,
+    /// Settings that the tablespace has of its own, as `setting=value`.
+    own: Vec<String>,
+    evidence: Map<String, Value>,
+    /// Does this standby refuse the statement?
+    pub(in crate::api) on_primary: bool,
+    /// What read_ahead_kb was judged by; empty for other settings.
+    pub(in crate::api) curve: Vec<WindowPoint>,
+}
+
+/// How fast a cold scan is with a readahead window.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) struct WindowPoint {
+    pub(in crate::api) window_kb: u64,
+    /// Is it the kernel's own window?
+    pub(in crate::api) in_use: bool,
+    /// Time of a block in nanoseconds, if it was measured.
+    pub(in crate::api) block_ns: Option<f64>,
+    /// The interval around it.
+    pub(in crate::api) interval: Option<Interval>,
+}
+
+/// What sets a value.
+#[derive(Debug, Clone)]
+pub(super) struct Statements {
+    pub(super) statement: String,
+    /// What takes it back.
+    pub(super) undo: String,
+    /// What sets it in another place, a command each.
+    pub(super) instead: Option<Vec<String>>,
+    /// Which other settings override this one.
+    pub(super) hides: String,
+}
+
+/// What `hides` begins with where a standby refuses the statement.
+pub(in crate::api) const ON_PRIMARY: &str = "to be run on the primary";
+const IN_TABLESPACE: &str = "in the tablespace its own value hides what the server, a database, a role or a \
+     session SETs; what ALTER SYSTEM sets is hidden by all of these";
+const OF_CLUSTER: &str =
+    "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
+const UNDO_UNKNOWN: &str = "only a superuser is told what ALTER SYSTEM had set: undo resets it";
+
+impl Recommendation {
+    fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
+        let row = RecommendRow {
+            scope,
+            name: name.map(Text::from),
+            setting: setting.name(),
+            applies,
+            ..RecommendRow::default()
+        };
+        Self { row, own: Vec::new(), evidence: Map::new(), on_primary: false, curve: Vec::new() }
+    }
+
+    /// The row, with its evidence.
+    pub(super) fn into_row(self) -> RecommendRow {
+        RecommendRow { evidence: Json(Value::Object(self.evidence).to_string()), ..self.row }
+    }
+
+    /// The row of a setting of the whole server.
+    pub(super) fn of_cluster(setting: Setting) -> Self {
+        Self::new("cluster", None, setting, "reload").in_force(facts::setting(setting.name()))
+    }
+
+    /// The row of a setting that a tablespace may have of its own.
+    pub(super) fn of_tablespace(
+        setting: Setting,
+        name: &str,
+        own: &[String],
+        value: Option<SettingValue>,
+    ) -> Self {
+        let row = Self::new("tablespace", Some(name.to_owned()), setting, "now");
+        Self { own: own.to_owned(), ..row.in_force(value) }
+    }
+
+    /// The row of the correlation of an index; `name` is None where there is no index to name.
+    pub(super) fn of_index(name: Option<String>) -> Self {
+        Self::new("index", name, Setting::Correlation, "now")
+    }
+
+    /// The row of a setting of a device in the kernel.
+    pub(super) fn of_device(setting: Setting, name: Option<String>, current: Option<u64>) -> Self {
+        let row = Self::new("device", name, setting, "root");
+        match current {
+            Some(kb) => row.currently(kb.to_string(), "/sys"),
+            None => row,
+        }
+    }
+
+    /// Adds the value in force, and where it comes from.
+    pub(super) fn currently(mut self, value: impl Into<Text>, source: impl Into<Text>) -> Self {
+        self.row.current = Some(value.into());
+        self.row.current_source = Some(source.into());
+        self
+    }
+
+    fn in_force(self, value: Option<SettingValue>) -> Self {
+        match value {
+            Some(value) => self.currently(value.shown, value.source),
+            None => self,
+        }
+    }
+
+    /// There is no advice, for this reason.
+    pub(super) fn unknown(self, why: impl Into<String>) -> Self {
+        self.without(UNKNOWN, why)
+    }
+
+    /// There is no advice, for this reason; `needs` is one of the doubts above.
+    pub(super) fn without(mut self, needs: &'static str, why: impl Into<String>) -> Self {
+        self.row.why = why.into().into();
+        self.row.doubt = Some(needs);
+        self
+    }
+
+    /// Adds what went on beside the measurement, if anything did.
+    pub(super) fn beside(mut self, doubt: Option<Doubt>) -> Self {
+        self.row.doubt = self.row.doubt.or(doubt.map(Doubt::name));
+        self
+    }
+
+    /// Adds what else is to be known of the advice, if there is any.
+    pub(super) fn also(mut self, aside: &str) -> Self {
+        self.row.why = format!("{}{aside}", self.row.why).into();
+        self
+    }
+
+    /// Adds something to `why`, if there is any, and advice.
+    pub(super) fn and_if_recommended(self, aside: &str) -> Self {
+        if self.row.recommended.is_none() || aside.is_empty() {
+            return self;
+        }
+        self.also(&format!("; {aside}"))
+    }
+
+    /// What is set is right, for this reason.
+    pub(super) fn keep(mut self, why: impl std::fmt::Display) -> Self {
+        self.row.recommended = self.row.current.clone();
+        self.row.why = format!("{why}: keep what you have").into();
+        self
+    }
+
+    /// Another value is better, and `how` sets it.
+    pub(super) fn change(mut self, value: impl Into<Text>, how: Statements, why: impl Into<Text>) -> Self {
+        self.on_primary = server::in_recovery() && matches!(self.row.scope, "tablespace" | "index");
+        let hides = if self.on_primary { format!("{ON_PRIMARY}; {}", how.hides) } else { how.hides };
+        self.row = RecommendRow {
+            recommended: Some(value.into()),
+            statement: Some(how.statement.into()),
+            undo: Some(how.undo.into()),
+            instead: how.instead,
+            hides: Some(hides.into()),
+            why: why.into(),
+            ..self.row
+        };
+        self
+    }
+
+    /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it.
+    pub(super) fn alter(self, value: impl Into<String>, why: impl Into<Text>) -> Self {
+        let value = value.into();
+        let how = self.statements(&[(self.row.setting, value.clone())]);
+        self.change(value, how, why)
+    }
+
+    /// Another value is better, and ALTER TABLESPACE sets it and another setting that has to change with it.
+    pub(super) fn alter_both(self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
+        let how = self.statements(&[(self.row.setting, value.to_string()), (other.name(), with.to_string())]);
+        self.change(value.to_string(), how, why)
+    }
+
+    /// Statements that set all of these values.
+    fn statements(&self, values: &[(&str, String)]) -> Statements {
+        match &self.row.name {
+            Some(name) if self.row.scope == "tablespace" => self.statements_of_tablespace(name, values),
+            _ => of_server(&values[0]),
+        }
+    }
+
+    fn statements_of_tablespace(&self, name: &str, values: &[(&str, String)]) -> Statements {
+        let alter = format!("ALTER TABLESPACE {}", pgrx::spi::quote_identifier(name));
+        let set: Vec<String> = values.iter().map(|(setting, value)| format!("{setting} = {value}")).collect();
+        let (mut own, mut before, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (setting, _) in values {
+            match self.own_value(setting) {
+                Some(value) => {
+                    own.push(*setting);
+                    before.push(format!("{setting} = {value}"));
+                }
+                None => others.push(*setting),
+            }
+        }
+        let of = |verb: &str, what: &str| (!what.is_empty()).then(|| format!("{alter} {verb} ({what})"));
+        let undo = [of("SET", &before.join(", ")), of("RESET", &others.join(", "))];
+        let reset_own = of("RESET", &own.join(", "));
+        Statements {
+            statement: format!("{alter} SET ({})", set.join(", ")),
+            undo: undo.into_iter().flatten().collect::<Vec<_>>().join("; "),
+            instead: Some(reset_own.into_iter().chain(values.iter().map(alter_system)).collect()),
+            hides: IN_TABLESPACE.to_owned(),
+        }
+    }
+
+    /// The value that the tablespace has of its own.
+    fn own_value(&self, setting: &str) -> Option<&str> {
+        self.own.iter().find_map(|own| own.strip_prefix(setting)?.strip_prefix('='))
+    }
+
+    /// The range of values that are as good.
+    pub(super) fn between(mut self, low: impl Into<Text>, high: impl Into<Text>) -> Self {
+        self.row.low = Some(low.into());
+        self.row.high = Some(high.into());
+        self
+    }
+
+    /// The relation that was measured, or would have been.
+    pub(super) fn used(mut self, relation: Option<pg_sys::Oid>) -> Self {
+        self.row.relid = relation.map(|oid| Relation(oid.to_u32()));
+        self
+    }
+
+    /// Adds the windows that the advice rests on.
+    pub(super) fn by_curve(self, curve: Vec<WindowPoint>) -> Self {
+        Self { curve, ..self }
+    }
+
+    /// Adds a figure that the advice rests on.
+    pub(super) fn rests_on(mut self, name: &str, figure: impl Into<Value>) -> Self {
+        self.evidence.insert(name.to_owned(), figure.into());
+        self
+    }
+}
+
+/// Statements that set a value for the whole server.
+fn of_server(value: &(&str, String)) -> Statements {
+    let setting = value.0;
+    let undo = match facts::set_by_alter_system(setting) {
+        Some(before) => format!("ALTER SYSTEM SET {setting} = {}", pgrx::spi::quote_literal(before)),
+        None => format!("ALTER SYSTEM RESET {setting}"),
+    };
+    let unknown = if server::is_superuser() { String::new() } else { format!("; {UNDO_UNKNOWN}") };
+    Statements {
+        statement: alter_system(value),
+        undo,
+        instead: None,
+        hides: format!("{OF_CLUSTER}{unknown}"),
+    }
+}
+
+fn alter_system((setting, value): &(&str, String)) -> String {
+    format!("ALTER SYSTEM SET {setting} = {value}")
+}

@@ -1,0 +1,23 @@
+-- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
+
+CREATE TABLE io_probe_corrections (
+    schemaname  name NOT NULL,
+    tablename   name NOT NULL,
+    indexname   name NOT NULL,
+    correlation double precision NOT NULL,
+    analyzed    real NOT NULL,
+    relfilenode oid NOT NULL,
+    reltuples   real NOT NULL,
+    set_at      timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
+    PRIMARY KEY (schemaname, tablename, indexname)
+) USING heap;
+SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
+COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes that the planner uses in place of what ANALYZE found, in sessions that have loaded the library. Written by io_probe_correct; its owner may DELETE rows of tables that are gone. Of more than 1000 rows of a table the others do not count';
+COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of the index';
+COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
+COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; it is not an oid, so that REINDEX CONCURRENTLY changes nothing';
+COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the planner uses, from 0 to 1';
+COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at; if it finds one that differs by more than 0.1, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at; if the table is rewritten, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at; with a fifth more or fewer, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';

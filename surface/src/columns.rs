@@ -1,0 +1,302 @@
+//! docs/columns.md: every function, column, table and setting.
+
+use std::ffi::CStr;
+
+use crate::function::{Function, Returns};
+use crate::row::{Column, ColumnGroup, RowType};
+use crate::script::{functions, stored, written_by_hand};
+use crate::settings::{CORRECT_CORRELATION, ENGINE, NUMBERS, Number, Setting, Unit};
+
+const HEAD: &str = "\
+# Every function, column and setting
+
+`make printed` prints this page from the declaration in `surface/`: do not edit it. The texts are those that
+`\\df+`, `\\dT+`, `\\d+` and `pg_settings` show. [reading.md](reading.md) says how to act on what you see,
+[examples.md](examples.md) has whole examples, [costs.md](costs.md) says what a call costs the server.
+
+## Functions
+
+Columns in **bold** are the everyday ones: a function that has some returns these alone, as rows of type
+`io_probe_X_row`. Its twin `io_probe_X_full` takes the same arguments and returns all columns: first the
+function's own, then the [shared ones](#shared-columns), in the order of this page. Defaults stand after =.
+Until EXECUTE is granted to others, the owner of the extension may call both, and who else is said to.
+`\\dT+` shows the columns' types.";
+
+const SHARED: &str = "\
+## Shared columns
+
+Groups of columns that mean the same in all functions that have them.";
+
+const TABLES: &str = "\
+## Tables and views
+
+`\\d+` shows their columns, with what each means.
+
+### io_probe_X_history
+
+Views: the rows of `io_probe_X_full` in the runs that are stored. Before the columns of the function there
+are run_id (the run in io_probe_runs), run_started_at (when the probe was called) and label (what the caller
+called the run). relid is an oid, since the relation may be gone, or in another cluster. X is";
+
+const SETTINGS: &str = "\
+## Settings
+
+[settings.md](settings.md) says how to use them. Roles with GRANT SET ON PARAMETER may set what a superuser
+may.";
+
+/// The whole page.
+pub fn columns() -> String {
+    let functions: Vec<&Function> = functions().collect();
+    let mut page = Page(vec![HEAD.into()]);
+    for functions in functions.chunk_by(|one, next| one.name == next.name) {
+        page.add(format!("### {}", functions[0].name));
+        for function in functions {
+            page.function(function);
+        }
+        page.columns(functions[0]);
+    }
+    page.add(SHARED);
+    let rows = functions.iter().filter_map(|function| function.rows());
+    for group in groups(&rows.flat_map(RowType::columns).collect::<Vec<_>>()) {
+        page.group(group);
+    }
+    let stored: Vec<&str> = stored().map(|rows| rows.name).collect();
+    page.add(format!("{TABLES} {}.", stored.join(", ")));
+    page.relations();
+    page.add(SETTINGS);
+    page.settings();
+    page.0.join("\n\n") + "\n"
+}
+
+/// Its blocks, between which there are blank lines.
+struct Page(Vec<String>);
+
+impl Page {
+    fn add(&mut self, block: impl Into<String>) {
+        self.0.push(block.into());
+    }
+
+    /// A table, unless it has no rows.
+    fn table<const N: usize>(&mut self, head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+        let rows: Vec<String> = rows.into_iter().map(|row| row.join(" | ")).collect();
+        if !rows.is_empty() {
+            self.add(format!("{}\n{}\n{}", head.join(" | "), ["---"; N].join("|"), rows.join("\n")));
+        }
+    }
+
+    /// How to call it, and what it does.
+    fn function(&mut self, function: &Function) {
+        let Function { name, comment, .. } = function;
+        let arguments: Vec<String> =
+            function.arguments.iter().map(|argument| argument.declared("=")).collect();
+        let returned = match function.returns {
+            Returns::Value(sql_type) => format!(" RETURNS {sql_type}"),
+            Returns::Rows(..) => String::new(),
+        };
+        self.add(format!("`io_probe_{name}({}){returned}`", arguments.join(", ")));
+        self.add(format!("{}.", text(comment)));
+    }
+
+    /// The columns of its rows: its own, and the shared groups with the everyday columns of each.
+    fn columns(&mut self, function: &Function) {
+        let Some(rows) = function.rows() else { return };
+        if let Some(name) = first_with(rows).filter(|name| *name != function.name) {
+            return self.add(format!("Columns: those of [{name}](#{name})."));
+        }
+        self.add(format!("Each row: {}.", text(rows.about)));
+        let columns = rows.columns();
+        let everyday = |column: &&Column| rows.everyday.contains(&column.name);
+        let own = columns.iter().filter(|column| column.group.is_none());
+        self.table(["column", "meaning"], own.map(|column| column.cells(everyday(&column))));
+        let shared = groups(&columns).into_iter().map(|group| {
+            let of_group = of_group(&columns, group);
+            let names: Vec<String> =
+                of_group.iter().filter(everyday).map(|column| format!("**{}**", column.name)).collect();
+            let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+            format!("{}{names}", group.title())
+        });
+        let shared: Vec<String> = shared.collect();
+        if !shared.is_empty() {
+            self.add(format!("Shared columns: {}.", shared.join(", ")));
+        }
+    }
+
+    /// The columns of a shared group, as the first row that has it declares them.
+    fn group(&mut self, group: ColumnGroup) {
+        let mut rows = functions().filter_map(Function::rows).map(|rows| of_group(&rows.columns(), group));
+        let columns = rows.find(|columns| !columns.is_empty()).unwrap_or_default();
+        self.add(format!("### {} columns", group.title()));
+        self.add(group.about.trim_start());
+        self.table(["column", "meaning"], columns.iter().map(|column| column.cells(false)));
+    }
+
+    /// The tables and views that are written by hand.
+    fn relations(&mut self) {
+        for Comment { on, name, text } in written_by_hand().filter_map(Comment::read) {
+            let kind = match on {
+                "TABLE" => "Table",
+                "VIEW" => "View",
+                _ => continue,
+            };
+            self.add(format!("### {name}"));
+            self.add(format!("{kind}: {text}."));
+        }
+    }
+
+    fn settings(&mut self) {
+        let numbers = NUMBERS.iter().map(|setting| {
+            let Number { default, unit, .. } = setting.value;
+            setting.cells(unit.shown(default), setting.value.range())
+        });
+        let engine = ENGINE.cells(ENGINE.value.0[0].into(), ENGINE.value.0.join(", "));
+        let on = if CORRECT_CORRELATION.value { "on" } else { "off" };
+        let correct = CORRECT_CORRELATION.cells(on.into(), "on, off".into());
+        self.table(["pg_io_probe.", "default", "range", "who", "meaning"], numbers.chain([engine, correct]));
+    }
+}
+
+impl Column {
+    fn cells(&self, is_everyday: bool) -> [String; 2] {
+        let name = if is_everyday { format!("**{}**", self.name) } else { self.name.into() };
+        [name, text(self.comment)]
+    }
+}
+
+impl ColumnGroup {
+    /// `Place` for `PlaceColumns`.
+    fn title(&self) -> &'static str {
+        self.name.trim_end_matches("Columns")
+    }
+}
+
+impl<T> Setting<T> {
+    fn cells(&self, default: String, range: String) -> [String; 5] {
+        let [name, short, long] = [self.name, self.short, self.long].map(CStr::to_string_lossy);
+        let name = name.trim_start_matches("pg_io_probe.");
+        [name.into(), default, range, self.who.name().into(), format!("{} {}", text(&short), text(&long))]
+    }
+}
+
+impl Number {
+    fn range(&self) -> String {
+        let Self { least, most, unit, .. } = *self;
+        match most {
+            i32::MAX => format!("{} or more", unit.shown(least)),
+            _ => format!("{} to {}", unit.shown(least), unit.shown(most)),
+        }
+    }
+}
+
+impl Unit {
+    /// A number as SHOW prints it: in the largest unit of which it is a multiple.
+    fn shown(self, number: i32) -> String {
+        let units: &[(i32, &str)] = match self {
+            Self::One => &[],
+            Self::Ms => &[(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")],
+            Self::Mb => &[(1 << 20, "TB"), (1 << 10, "GB"), (1, "MB")],
+        };
+        match units.iter().find(|(size, _)| number != 0 && number % size == 0) {
+            Some((size, name)) => format!("{}{name}", number / size),
+            None => number.to_string(),
+        }
+    }
+}
+
+/// A statement COMMENT ON, which takes one line.
+struct Comment {
+    /// What kind of thing it is on: `TABLE`.
+    on: &'static str,
+    name: &'static str,
+    text: String,
+}
+
+impl Comment {
+    fn read(line: &'static str) -> Option<Self> {
+        let (what, literal) = line.strip_prefix("COMMENT ON ")?.split_once(" IS '")?;
+        let (on, name) = what.split_once(' ')?;
+        Some(Self { on, name, text: text(&literal.strip_suffix("';")?.replace("''", "'")) })
+    }
+}
+
+/// The groups of these columns, each once.
+fn groups(columns: &[Column]) -> Vec<ColumnGroup> {
+    let mut groups = Vec::new();
+    for group in columns.iter().filter_map(|column| column.group) {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// Those of a group.
+fn of_group(columns: &[Column], group: ColumnGroup) -> Vec<Column> {
+    columns.iter().copied().filter(|column| column.group == Some(group)).collect()
+}
+
+/// The function whose rows of that type are described.
+fn first_with(rows: &RowType) -> Option<&'static str> {
+    let returns_them = |function: &&Function| function.rows().is_some_and(|other| other.name == rows.name);
+    functions().find(returns_them).map(|function| function.name)
+}
+
+/// A text as Markdown, also in a table.
+fn text(text: &str) -> String {
+    text.trim_start().replace('|', "\\|").replace('*', "\\*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::Who;
+
+    #[test]
+    fn nothing_is_left_out() {
+        let page = columns();
+        let cells = |line| str::split_once(line, " | ");
+        let described = |column: &Column| {
+            let ends = |(name, rest): (&str, &str)| {
+                name.trim_matches('*') == column.name && rest.ends_with(&text(column.comment))
+            };
+            page.lines().filter_map(cells).any(ends)
+        };
+        for function in functions() {
+            let name = function.name;
+            assert!(page.contains(&format!("\n### {name}\n")), "{name}");
+            for column in function.rows().map(RowType::columns).unwrap_or_default() {
+                assert!(described(&column), "{name}: {}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn who_may_call_is_said() {
+        for function in functions() {
+            let Function { name, comment, who, .. } = function;
+            assert_eq!(comment.contains("pg_monitor may call it"), *who == Who::Monitor, "{name}");
+            assert_eq!(comment.contains("Everyone may call it"), *who == Who::Everyone, "{name}");
+        }
+    }
+
+    #[test]
+    fn comments_that_are_written_by_hand_are_read() {
+        for line in written_by_hand().filter(|line| line.contains("COMMENT ON")) {
+            assert!(Comment::read(line).is_some_and(|comment| !comment.text.ends_with('.')), "{line}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_shown_as_the_server_shows_them() {
+        for (unit, number, shown) in [
+            (Unit::One, 1_000, "1000"),
+            (Unit::Ms, 0, "0"),
+            (Unit::Ms, 1_500, "1500ms"),
+            (Unit::Ms, 60_000, "1min"),
+            (Unit::Ms, 86_400_000, "1d"),
+            (Unit::Mb, 64, "64MB"),
+            (Unit::Mb, 64 << 10, "64GB"),
+        ] {
+            assert_eq!(unit.shown(number), shown);
+        }
+    }
+}

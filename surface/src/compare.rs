@@ -1,0 +1,126 @@
+//! Comparing stored runs: their figures, the latest ones, and what has changed.
+
+use crate::function::{Function, Returns, Who, optional, required};
+use crate::row::{Row, row};
+use crate::value::{Text, Timestamp};
+
+row! {
+    /// one figure of both sides, or one setting that differs
+    row CompareRow "compare" everyday [] {
+        /// Name of the probe: seqscan is io_probe_seqscan, and so on
+        probe: Option<Text>,
+        /// Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting
+        item: Option<Text>,
+        /// Name of the figure, which is a column of the probe, or of the setting that differs
+        metric: Text,
+        /// Unit of a and b; NULL for a setting
+        unit: Option<Text>,
+        /// The figure in run_a; for labels its geometric mean over the runs of label_a
+        a: Option<f64>,
+        /// The figure in run_b; for labels its geometric mean over the runs of label_b
+        b: Option<f64>,
+        /// b divided by a
+        ratio: Option<f64>,
+        /// Verdict on b against a: better, worse, same (within the noise) or unknown; NULL for a setting
+        verdict: Option<&'static str>,
+        /// Percent of the smaller figure by which the greater must exceed it for a difference to count: the
+        /// error within the runs, or the noise from run to run if that is larger (runs close in time share
+        /// part of it). NULL if the noise is not known
+        noise_pct: Option<f64>,
+        /// Number of runs from which the noise is known: earlier runs of the same series and configurations
+        /// and, for labels, the labels' own runs, without runs that others disturbed. With fewer than 10 the
+        /// verdict is unknown
+        runs: Option<u32>,
+        /// Value of the setting in run_a, or in the runs of label_a; NULL for a figure
+        a_setting: Option<Text>,
+        /// Value of the setting in run_b, or in the runs of label_b; NULL for a figure
+        b_setting: Option<Text>,
+        /// What was measured
+        object: Option<Text>,
+        /// What limits the verdict, one sentence per element
+        notes: Vec<String>,
+    }
+}
+
+row! {
+    /// one figure of one series
+    row ChangesRow "changes" everyday [] {
+        /// Name of the probe: seqscan is io_probe_seqscan, and so on
+        probe: Text,
+        /// What was measured
+        object: Text,
+        /// Row of the probe that the figure is from, such as direct or depth 8
+        item: Text,
+        /// Name of the figure, which is a column of the probe
+        metric: Text,
+        /// Unit of before and now
+        unit: Text,
+        /// Geometric mean of the figure in up to 30 runs before the last runs
+        before: Option<f64>,
+        /// Geometric mean of the figure in the last runs
+        now: Option<f64>,
+        /// now divided by before
+        ratio: Option<f64>,
+        /// Verdict on now against before: better, worse, same (within the noise) or unknown
+        verdict: &'static str,
+        /// Percent of the smaller figure by which the greater must exceed it for a difference to count. The
+        /// more figures the call compares, the larger it is. NULL if the noise is not known
+        noise_pct: Option<f64>,
+        /// Number of runs before the last runs that count: those that others disturbed are set aside while
+        /// enough others are left; with fewer than 10 the verdict is unknown
+        runs: u32,
+        /// When the first of the last runs started
+        since: Timestamp,
+        /// Number of the last run in io_probe_runs
+        run_id: i64,
+        /// What limits the verdict, one sentence per element
+        notes: Vec<String>,
+    }
+}
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "compare",
+        calls: None,
+        arguments: &[required("run_a", "bigint"), required("run_b", "bigint")],
+        returns: Returns::Rows(&CompareRow::TYPE, 20),
+        who: Who::Monitor,
+        comment: "\
+            Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? \
+            One row for each figure, then one for each setting that differs. Reads stored runs only. \
+            pg_monitor may call it",
+        example: "public.stored(), public.stored()",
+        errors: &[&["42704"]],
+    },
+    Function {
+        name: "compare",
+        calls: Some("compare_labels"),
+        arguments: &[required("label_a", "text"), required("label_b", "text")],
+        returns: Returns::Rows(&CompareRow::TYPE, 20),
+        who: Who::Monitor,
+        comment: "\
+            Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
+            is the geometric mean over the latest 50 runs of a label in a series. It is compared with the \
+            other label's figure in the same series or, if the other label lacks the series, with that of \
+            the same probe, object and arguments. What only one label has is left out. If the labels take \
+            turns, runs that are close in time count as pairs. pg_monitor may call it",
+        example: "'first', 'first'",
+        errors: &[&["42704"]],
+    },
+    Function {
+        name: "changes",
+        calls: None,
+        arguments: &[optional("last", "integer", "1"), optional("all_items", "boolean", "false")],
+        returns: Returns::Rows(&ChangesRow::TYPE, 20),
+        who: Who::Monitor,
+        comment: "\
+            What moved by more than its noise: the last runs of each series (argument last says how many) \
+            against up to 30 runs before them. It shows the figures of what is in use (for sync the current \
+            method, for readahead the kernel's window, for scans and random reads all paths but os), or all \
+            with all_items => true. If nothing has changed, one call in twenty should call any figure \
+            different (Holm's correction). Reads stored runs only. pg_monitor may call it",
+        example: "1",
+        errors: &[],
+    },
+];

@@ -1,0 +1,78 @@
+//! Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
+
+use crate::function::{Function, Returns, Who, required};
+use crate::row::{Row, row};
+use crate::shared::CaveatColumns;
+use crate::value::{Json, Relation, Text};
+
+row! {
+    /// one index
+    row CorrelationRow "correlation" everyday [
+        index, correlation, kept, scattered_pct, stretch_blks, ordered_blks, range_blks, random_blks, doubt
+    ] {
+        /// The index
+        index: Relation,
+        /// Correlation of the index's first column or expression that ANALYZE found, from -1 to 1; NULL if
+        /// unknown, or if this role may not know it
+        correlation: Option<f64>,
+        /// Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not
+        /// see the table's statistics
+        kept: Option<f64>,
+        /// Percent of the index's rows that are scattered: they lie anywhere in the table. Of up to 5
+        /// percent, those that follow one another on one block count once
+        scattered_pct: Option<f64>,
+        /// Blocks of the stretch of the table from which rows that are not scattered come at any moment: up
+        /// to 4 if the table is in the order of the index
+        stretch_blks: Option<u64>,
+        /// Blocks of the table that a range of 1 % of the index would visit if its rows lay together
+        ordered_blks: Option<u64>,
+        /// Blocks of the table that a range of 1 % of the index visits according to the samples, each counted
+        /// once
+        range_blks: Option<u64>,
+        /// Part of range_blks that an index scan reaches in no order, or backwards, so that the kernel does
+        /// not read ahead
+        random_blks: Option<u64>,
+        /// Access method of the index; only btree is looked at
+        method: Text,
+        /// Table of the index
+        relid: Relation,
+        /// Intervals of scattered_pct and stretch_blks; how many index entries were looked at; and ranges:
+        /// for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks,
+        /// random_ci_blks}
+        evidence: Option<Json>,
+        ..caveats: CaveatColumns,
+    }
+}
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "correlation",
+        calls: None,
+        arguments: &[required("rel", "regclass")],
+        returns: Returns::Rows(&CorrelationRow::TYPE, 4),
+        who: Who::Owner,
+        comment: "\
+            Where the rows of a table's indexes lie, beside the correlation that the planner uses, one row \
+            per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend \
+            also knows how long reads take, and says whether another correlation gives better plans. Needs \
+            EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see \
+            is NULL: it takes SELECT, and no row-level security for the caller",
+        example: "'public.probed'",
+        errors: &[],
+    },
+    Function {
+        name: "correct",
+        calls: None,
+        arguments: &[required("index", "regclass"), required("correlation", "double precision")],
+        returns: Returns::Value("void"),
+        who: Who::Owner,
+        comment: "\
+            Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner \
+            uses it, in sessions of all users that have loaded the library (session_preload_libraries = \
+            'pg_io_probe'). Needs EXECUTE; the caller must also own the table or, from PostgreSQL 17 on, \
+            have MAINTAIN on it",
+        example: "'public.corrected_pkey', 0.5",
+        errors: &[&["25006", "22003", "22P02"]],
+    },
+];

@@ -1,0 +1,68 @@
+//! Random fetches at several depths.
+
+use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Wait};
+use crate::function::{Function, Returns, Who, optional, options, required};
+use crate::row::{Row, row};
+use crate::shared::{CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns};
+use crate::value::Timestamp;
+
+row! {
+    /// one depth
+    row DepthRow "depth" everyday [depth, iops, err_pct, mib_s, p50_us, p99_us, best, relid, doubt] {
+        /// Requests in flight
+        depth: u32,
+        /// Fetches per second of wall-clock time
+        iops: Option<f64>,
+        /// iops times the block size, in MiB (2^20 bytes) per second
+        mib_s: Option<f64>,
+        /// Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor
+        /// seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval
+        best: Option<bool>,
+        /// How the reads were issued. pread: one at a time; io_uring, threads: several at a time
+        engine: Option<&'static str>,
+        /// Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no
+        /// read
+        blks: u64,
+        /// Wall-clock time of this depth in ms
+        elapsed_ms: Option<f64>,
+        /// Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL
+        /// if unknown
+        device_pct: Option<f64>,
+        /// Blocks that were never written to the file: they count in blks, but are not read
+        hole_blks: Option<u64>,
+        /// Seed of the random order
+        seed: i64,
+        /// When the call started
+        started_at: Timestamp,
+        ..place: PlaceColumns,
+        ..caveats: CaveatColumns,
+        ..interval: IntervalColumns,
+        ..latencies: LatencyColumns,
+    }
+}
+
+/// Its options.
+pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Wait];
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[Function {
+    name: "depth",
+    calls: None,
+    arguments: &[
+        required("rel", "regclass"),
+        optional("depths", "integer[]", "NULL"),
+        optional("duration", "text", "NULL"),
+        optional("seed", "bigint", "NULL"),
+        options(OPTIONS),
+    ],
+    returns: Returns::Rows(&DepthRow::TYPE, 7),
+    who: Who::Owner,
+    comment: "\
+            Times random fetches past the OS page cache at several depths, one row each, and marks the knee \
+            of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as \
+            pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. \
+            Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
+            max_iops, max_mib_s, max_util_pct, max_p99, wait",
+    example: "'public.probed', '{1,2}', '6 ms'",
+    errors: &[],
+}];

@@ -1,0 +1,68 @@
+//! Runs that are kept, and the rows of their probes.
+
+use crate::function::{FILES, Function, QUERY, Returns, STORED, Who, optional, required};
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "measure",
+        calls: None,
+        arguments: &[
+            required("probe", "text"),
+            optional("rel", "regclass", "NULL"),
+            optional("args", "jsonb", "'{}'"),
+        ],
+        returns: Returns::Value("jsonb"),
+        who: Who::Owner,
+        comment: "\
+            Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights, and returns its \
+            rows and all circumstances as one value, which io_probe_import stores, here or on another \
+            server. args are the probe's arguments by name. If storage or the server fails the probe, the \
+            status of the value is failed; if another probe is running, or the device is busier than \
+            pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works \
+            on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs",
+        example: r#"'ping', 'public.probed', '{"count": 1, "mode": "write", "every": "0"}'"#,
+        errors: &[FILES, QUERY, STORED],
+    },
+    Function {
+        name: "import",
+        calls: None,
+        arguments: &[required("result", "jsonb"), optional("label", "text", "NULL")],
+        returns: Returns::Value("bigint"),
+        who: Who::Owner,
+        comment: "\
+            Stores what io_probe_measure returned, here or on another server, under an optional label, and \
+            returns the number of the run. Needs EXECUTE",
+        example: "public.measured(), 'imported'",
+        errors: &[STORED],
+    },
+    Function {
+        name: "record",
+        calls: None,
+        arguments: &[
+            required("probe", "text"),
+            optional("rel", "regclass", "NULL"),
+            optional("args", "jsonb", "'{}'"),
+            optional("label", "text", "NULL"),
+        ],
+        returns: Returns::Value("bigint"),
+        who: Who::Owner,
+        comment: "\
+            Runs a probe as io_probe_measure does, stores the result under an optional label, and returns \
+            the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs",
+        example: r#"'seqscan', 'public.probed', '{"cold": true, "duration": "9 ms"}', 'recorded'"#,
+        errors: &[FILES, QUERY, STORED],
+    },
+    Function {
+        name: "prune",
+        calls: None,
+        arguments: &[required("keep", "text"), optional("force", "boolean", "false")],
+        returns: Returns::Value("bigint"),
+        who: Who::Owner,
+        comment: "\
+            Deletes the stored runs that started longer ago than keep, and returns their number. Less than a \
+            day is refused unless force is true. Needs EXECUTE",
+        example: "'1 year'",
+        errors: &[&["22008", "25006"]],
+    },
+];

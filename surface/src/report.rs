@@ -1,0 +1,156 @@
+//! io_probe_report: all that there is to know of the storage, in one call and in words.
+
+use serde::Deserialize;
+
+use crate::function::{FILES, Function, MEASURING, Returns, Who, optional, options};
+use crate::row::{Row, row};
+use crate::value::{ColumnType, SqlType, SqlValue, Text, column_types};
+use crate::words::words;
+
+words! {
+    /// What a line is about, in the order of the report.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    ReportSection {
+        /// The server, and the call itself.
+        #[default]
+        Server = "server",
+        /// What the server's data lies on.
+        Device = "device",
+        /// How far the figures can be trusted.
+        Trust = "trust",
+        /// Rate of a scan.
+        Scan = "scan",
+        /// Reads a second at a depth.
+        Depth = "depth",
+        /// Median latency at a depth.
+        P50 = "p50",
+        /// 99th percentile of the latencies at a depth.
+        P99 = "p99",
+        /// Time of a flush of WAL.
+        Commit = "commit",
+        /// Rate of a cold scan by readahead.
+        Readahead = "readahead",
+        /// What it means.
+        Verdict = "verdict",
+        /// What to set.
+        Advice = "advice",
+        /// What is not known.
+        Missing = "missing",
+    }
+}
+
+words! {
+    /// What a figure is, besides its value.
+    #[derive(Deserialize)]
+    Mark {
+        /// The smallest depth that is as good as the fastest.
+        #[serde(rename = "best")]
+        Best = "best",
+        /// What the server does.
+        #[serde(rename = "in use")]
+        InUse = "in use",
+        /// Too little of the scan came from the device to call it that of the device.
+        #[serde(rename = "from memory")]
+        FromMemory = "from memory",
+    }
+}
+
+column_types! {
+    ReportSection: Text = |section| SqlValue::Text(section.name().into());
+    Mark: Text = |mark| SqlValue::Text(mark.name().into());
+}
+
+row! {
+    /// one line, a figure or a fact
+    #[derive(Deserialize)]
+    row ReportFullRow "report_full" everyday [] {
+        /// What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict,
+        /// advice, missing
+        section: ReportSection,
+        /// Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for
+        /// commit the method; for readahead the window in kB
+        item: Text,
+        /// Figure that was measured; NULL for a fact
+        value: Option<f64>,
+        /// Unit of value
+        unit: Option<Text>,
+        /// Lower end of the 95 % confidence interval of value; NULL without one
+        low: Option<f64>,
+        /// Upper end of the 95 % confidence interval of value; NULL without one
+        high: Option<f64>,
+        /// What argument promised gives for this figure; NULL without a promise
+        promised: Option<f64>,
+        /// Is the promise kept, within 5 percent? NULL without a promise, if the interval is too wide to say,
+        /// or for the rate of a limit
+        kept: Option<bool>,
+        /// The fact, in words; NULL for a figure, but for the size of the relation, where it is the name
+        finding: Option<Text>,
+        /// best: the smallest depth that is as good as the fastest; in use: what the server does; from
+        /// memory: more than a tenth of the scan did not come from the device. NULL for other figures, and
+        /// for a fact
+        mark: Option<Mark>,
+        /// What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL:
+        /// nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth
+        doubt: Option<Text>,
+        /// Section advice: statement that follows the advice; else NULL
+        statement: Option<Text>,
+    }
+}
+
+row! {
+    /// one line of the text or of the page
+    row ReportRow "report" everyday [] {
+        /// The line
+        report: Text,
+    }
+}
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "report_full",
+        calls: None,
+        arguments: &[
+            optional("rel", "regclass", "NULL"),
+            optional("duration", "text", "NULL"),
+            optional("cold", "boolean", "false"),
+            optional("writes", "boolean", "false"),
+            optional("promised", "jsonb", "NULL"),
+            options(MEASURING),
+        ],
+        returns: Returns::Rows(&ReportFullRow::TYPE, 50),
+        who: Who::Owner,
+        comment: "The lines of io_probe_report as rows, to be joined and stored",
+        example: r#"'public.probed', '30 ms', true, true, '{"iops": 1000}'"#,
+        errors: &[FILES],
+    },
+    Function {
+        name: "report",
+        calls: None,
+        arguments: &[
+            optional("rel", "regclass", "NULL"),
+            optional("duration", "text", "NULL"),
+            optional("cold", "boolean", "false"),
+            optional("writes", "boolean", "false"),
+            optional("promised", "jsonb", "NULL"),
+            optional("format", "text", "'text'"),
+            optional("run", "bigint", "NULL"),
+            options(MEASURING),
+        ],
+        returns: Returns::Rows(&ReportRow::TYPE, 50),
+        who: Who::Owner,
+        comment: "\
+            Reports on the storage in one call, in half a minute unless duration says otherwise: devices, \
+            scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the \
+            relation, or the largest table. promised is what was paid for: {\"mib_s\": 2000, \"iops\": \
+            100000, \"p99_us\": 500}. format is text (80 columns) or html (one page, with pictures). run \
+            shows a report that io_probe_record('report') has stored, and measures nothing. cold => true \
+            lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each \
+            adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: \
+            max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several \
+            depths), wait",
+        example: "'public.probed', '30 ms', true, true, format => 'html'",
+        errors: &[FILES],
+    },
+];

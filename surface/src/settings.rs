@@ -1,0 +1,185 @@
+//! Settings `pg_io_probe.*`: caps that only a superuser (or a role with GRANT SET) may move, and defaults
+//! that anyone may.
+
+use std::ffi::CStr;
+
+use crate::words::words;
+
+/// A setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<T> {
+    /// Its name.
+    pub name: &'static CStr,
+    /// Who may set it.
+    pub who: Setter,
+    /// Its default, and what else it may be.
+    pub value: T,
+    /// What it is.
+    pub short: &'static CStr,
+    /// What else there is to know.
+    pub long: &'static CStr,
+}
+
+words! {
+    /// Who may set a setting.
+    Setter {
+        /// Superusers, and roles that were granted SET on it.
+        Superuser = "superuser",
+        /// Everyone.
+        Anyone = "anyone",
+    }
+}
+
+/// A whole number.
+#[derive(Debug, Clone, Copy)]
+pub struct Number {
+    /// Its default.
+    pub default: i32,
+    /// The least that it may be.
+    pub least: i32,
+    /// The most that it may be.
+    pub most: i32,
+    /// What it counts.
+    pub unit: Unit,
+}
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// No unit that the server knows.
+    One,
+    /// Milliseconds.
+    Ms,
+    /// Megabytes.
+    Mb,
+}
+
+/// One of some words, of which the first is the default.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice(pub &'static [&'static str]);
+
+impl Choice {
+    /// Are these its words, in the same order?
+    pub const fn has_words(&self, words: &[&str]) -> bool {
+        let mut place = 0;
+        while place < self.0.len() && place < words.len() && is(self.0[place], words[place]) {
+            place += 1;
+        }
+        place == self.0.len() && place == words.len()
+    }
+}
+
+/// Are two words the same? (`==` can't be called while compiling.)
+const fn is(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut place = 0;
+    while place < one.len() && place < other.len() && one[place] == other[place] {
+        place += 1;
+    }
+    place == one.len() && place == other.len()
+}
+
+/// Each with who may set it, its name, default, range, unit, and what pg_settings says of it.
+macro_rules! numbers {
+    ($($setting:ident = $who:ident(
+        $name:literal, $default:expr, $least:literal..=$most:expr, $unit:ident, $short:literal, $long:literal
+    );)+) => {
+        $(
+            #[doc = $short]
+            pub const $setting: Setting<Number> = Setting {
+                name: c(concat!("pg_io_probe.", $name, "\0")),
+                who: Setter::$who,
+                value: Number { default: $default, least: $least, most: $most, unit: Unit::$unit },
+                short: c(concat!($short, "\0")),
+                long: c(concat!($long, "\0")),
+            };
+        )+
+
+        /// The settings that are numbers.
+        pub const NUMBERS: &[Setting<Number>] = &[$($setting),+];
+    };
+}
+
+#[rustfmt::skip]
+numbers! {
+    MAX_DURATION = Superuser("max_duration", 60_000, 1..=24 * 3_600_000, Ms,
+        "Longest time that all probes of one statement may take together.",
+        "Counts every row and every call, also through LATERAL. A longer duration argument is an error.");
+    MAX_BYTES = Superuser("max_bytes", 64 << 10, 1..=i32::MAX, Mb,
+        "Most data that one row of a probe may read, or make durable.",
+        "A larger max_bytes option is an error.");
+    MAX_DEPTH = Superuser("max_depth", 128, 1..=1024, One,
+        "Most requests that a probe may keep in flight.",
+        "A larger depth argument is an error.");
+    MAX_IOPS = Superuser("max_iops", 0, 0..=i32::MAX, One,
+        "Most requests a second that a probe may issue.",
+        "Zero is no limit. Probes without a limit of their own run under this one.");
+    MAX_MIB_PER_S = Superuser("max_mib_s", 0, 0..=i32::MAX, One,
+        "Most MiB a second that a probe may move.",
+        "Zero is no limit. Probes without a limit of their own run under this one.");
+    MAX_UTIL_PCT = Superuser("max_util_pct", 0, 0..=100, One,
+        "Share of the time, in percent, in which a probe may have requests in flight.",
+        "Zero is no limit. After requests it rests. Probes without a limit of their own run under this one.");
+    MAX_P99 = Superuser("max_p99", 0, 0..=i32::MAX, Ms,
+        "Ends a probe early when more than ten of a thousand of its own requests took longer.",
+        "Zero is no bound. No other probe of the statement begins after that; rows are partial.");
+    MAX_BUSY_PCT = Superuser("max_busy_pct", 0, 0..=100, One,
+        "Refuses a probe when the device is busier than this before the probe begins.",
+        "Zero turns this off. Busy is the share of time with requests in flight, as util of iostat, over a \
+         quarter of a second.");
+    SCRATCH_LIMIT = Superuser("scratch_limit", 64, 1..=1 << 20, Mb,
+        "Most that all scratch files of a probe may take together.",
+        "Probes that write do so in a nameless file, never in a relation.");
+    SCRATCH_RESERVE = Superuser("scratch_reserve", 1 << 10, 0..=i32::MAX, Mb,
+        "Free space that a scratch file must leave on its file system.",
+        "A server whose WAL finds no room stops, so be generous.");
+    ROW_DURATION = Anyone("row_duration", 5_000, 1..=24 * 3_600_000, Ms,
+        "Longest time of each row of a probe where the call gives no duration.",
+        "All rows of a call together take at most half of pg_io_probe.max_duration then. \
+         io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.");
+    DEFAULT_MAX_BYTES = Anyone("default_max_bytes", 1 << 10, 1..=i32::MAX, Mb,
+        "Data that each row of a probe reads, or makes durable, at most where the call gives no max_bytes.",
+        "Bounded by pg_io_probe.max_bytes.");
+}
+
+/// How reads past the server are issued.
+pub const ENGINE: Setting<Choice> = Setting {
+    name: c"pg_io_probe.engine",
+    who: Setter::Anyone,
+    value: Choice(&["auto", "io_uring", "threads"]),
+    short: c"How reads past the server are issued at a depth over 1.",
+    long: c"auto takes io_uring, or threads where the kernel or the container refuses it.",
+};
+
+/// Does the planner take the correlations that are kept?
+pub const CORRECT_CORRELATION: Setting<bool> = Setting {
+    name: c"pg_io_probe.correct_correlation",
+    who: Setter::Anyone,
+    value: true,
+    short: c"Lets the planner use the correlations that io_probe_correct keeps.",
+    long: c"Indexes for which none is kept are planned as usual.",
+};
+
+/// A text that ends with a zero byte.
+const fn c(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("a zero byte within a text"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_has_its_words() {
+        let choice = Choice(&["auto", "threads"]);
+        assert!(choice.has_words(&["auto", "threads"]));
+        for others in
+            [&[][..], &["auto"], &["threads", "auto"], &["auto", "thread"], &["auto", "threads", ""]]
+        {
+            assert!(!choice.has_words(others), "{others:?}");
+        }
+    }
+}
