@@ -7,6 +7,7 @@
 #   iostat_vs_sysstat        io_probe_iostat beside iostat -x, on a loop device
 #   pgbench_beside_probes    what a limited probe costs a pgbench beside it
 #   planning_cost            what the library costs where it is loaded and no correlation is kept
+#   probes_on_any_disk       each probe beside fio, on made-up devices of known timing: as root, an hour and a half
 #   random_vs_fio            random fetches beside fio and ioping
 #   sync_vs_pg_test_fsync    io_probe_sync beside pg_test_fsync, in pg_wal (MEDIUM=disk) and on a loop device in
 #                            memory (MEDIUM=ram, which takes 2 GiB): by default both, or without root the first
@@ -36,6 +37,11 @@ pgbench_beside_probes() {
 planning_cost() {
     start_bench_server "$pg_config"
     bench/planning_cost.py "$@"
+}
+
+probes_on_any_disk() {
+    start_bench_server "$pg_config"
+    CARGO_TARGET_DIR=$cache/target bench/probes_on_any_disk.py "$@"
 }
 
 random_vs_fio() {
@@ -82,8 +88,8 @@ what_probes_cost() {
     bench/what_probes_cost.py
 }
 
-names=(history_verdicts iostat_vs_sysstat pgbench_beside_probes planning_cost random_vs_fio sync_vs_pg_test_fsync
-    what_probes_cost)
+names=(history_verdicts iostat_vs_sysstat pgbench_beside_probes planning_cost probes_on_any_disk random_vs_fio
+    sync_vs_pg_test_fsync what_probes_cost)
 if [ $# != 0 ]; then
     [[ " ${names[*]} " = *" $1 "* ]] || give_up "$1 is none of: ${names[*]}"
     names=("$1")

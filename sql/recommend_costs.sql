@@ -160,7 +160,7 @@ INSERT INTO ordered SELECT 'neither', * FROM io_probe_recommend_full('asked', un
 CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'times have no intervals|not all times|were not measured';
 -- what alone would be on the wrong side of what is set for the other takes that along, asked for alone or not
 SELECT asked, setting, recommended, statement, why FROM known
-  WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; sets random_page_cost as well, which would stay below it$');
+  WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; sets random_page_cost as well, which would stay below it(;|$)');
 -- the planner is asked about all, whichever rows are wanted
 SELECT asked, why FROM known WHERE recommended IS NOT NULL AND evidence->'queries' IS NOT NULL
   AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+ the plans';
@@ -177,7 +177,7 @@ SET random_page_cost = 2;
 INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '8 s', cold => true);
 SELECT setting, recommended, why FROM known WHERE recommended IS NOT NULL AND NOT EXISTS (SELECT FROM known WHERE statement IS NOT NULL);
 SELECT setting, recommended, statement, why FROM known WHERE (setting = 'random_page_cost' AND recommended <> current AND recommended::float8 < 20)
-  <> (why ~ '; sets seq_page_cost as well, which would stay above it$');
+  <> (why ~ '; sets seq_page_cost as well, which would stay above it(;|$)');
 TABLE out_of_order;
 RESET seq_page_cost;
 RESET random_page_cost;

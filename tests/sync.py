@@ -414,7 +414,7 @@ class SystemCalls(Sync):
         """The rows come again and again, so that a disk that drifts drifts under all of them."""
         for section in ["one_write", "wal_segment"]:
             with self.subTest(section):
-                self.check_calls(section, each_ms=350, rounds=3)
+                self.check_calls(section, each_ms=500, rounds=None)
 
     def test_a_file_smaller_than_a_segment(self):
         """The setting bounds the file, and a note says so."""
@@ -465,7 +465,8 @@ class SystemCalls(Sync):
         self.assertLessEqual(later, {"close"})
 
     def assert_operations(self, trace, rows, section, size, rounds):
-        """The calls do what the rows say, row by row, and nothing else."""
+        """The calls do what the rows say, row by row, and nothing else, in so many rounds; None: in two or more, for which a busy
+        machine has room."""
         rows = [row for row in rows if row["status"] == "ok"]
         by_kind = {expected_operation(row): row for row in rows}
         self.assertEqual(len(by_kind), len(rows))
@@ -474,6 +475,9 @@ class SystemCalls(Sync):
         turns = turns_of(trace.calls, op_bytes, syncs=section != "no_sync")
         # Round after round, there and back, each row in its turn.
         kinds = list(by_kind)
+        if rounds is None:
+            rounds = len(turns) // len(kinds)
+            self.assertGreaterEqual(rounds, 2)
         order = itertools.chain(*(kinds if number % 2 == 0 else reversed(kinds) for number in range(rounds)))
         self.assertEqual([turn.kind() for turn in turns], list(order))
         for kind, row in by_kind.items():

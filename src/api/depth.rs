@@ -101,7 +101,8 @@ impl DepthSweep {
             FetchOrder::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
         stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
-        let sweep = Sweep { depths: &depths, limits: self.limits, seed: self.seed };
+        let bursts_every = relation.observer(Account::Own).bursts_every();
+        let sweep = Sweep { depths: &depths, limits: self.limits, seed: self.seed, bursts_every };
         let mut report = |done| call.progress.done(done);
         let ((steps, stop), cost) = call.observed(relation, Account::Own, |budget| {
             random::sweep(&mut fetch_order, &mut engines, sweep, budget, &mut report)
@@ -189,7 +190,11 @@ impl DepthCurve {
         if with_data > 0 && self.from_device.is_none() {
             caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
-        caveats.note_held_back(&self.cost.held_back);
+        // All depths are looked at together: a shallow one may be far from a limit that others reached.
+        let rate = step.run.as_ref().and_then(RandomRun::iops);
+        let block_size = relation.block_size() as f64;
+        let held_back = rate.map(|rate| self.cost.held_back.at(rate, rate * block_size));
+        caveats.note_held_back(held_back.as_ref().unwrap_or(&self.cost.held_back));
         if self.cost.is_disturbed() {
             caveats.doubt_since(
                 Doubt::Others,

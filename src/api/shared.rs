@@ -119,7 +119,8 @@ impl Caveats {
 
     /// What the server's control group held back.
     pub(super) fn note_held_back(&mut self, held_back: &HeldBack) {
-        held_back.limits.iter().for_each(|limit| self.doubt_since(Doubt::Limited, limit.clone()));
+        let limits = held_back.limits.iter();
+        limits.for_each(|limit| self.doubt_since(Doubt::Limited, limit.sentence.clone()));
         held_back.quota_sentence().into_iter().for_each(|short| self.doubt_since(Doubt::CpuQuota, short));
     }
 
@@ -257,8 +258,8 @@ pub(super) fn interval_of_rate(found: Option<Interval>, caveats: &mut Caveats) -
     })
 }
 
-/// The interval around a row's main figure; it may have no upper end. One that is too wide speaks against the
-/// figure.
+/// The interval around a row's main figure; it may have no upper end, and is as wide as can be then. One that
+/// is too wide speaks against the figure.
 pub(super) fn interval_around(
     value: f64,
     low: f64,
@@ -266,7 +267,7 @@ pub(super) fn interval_around(
     caveats: &mut Caveats,
 ) -> IntervalColumns {
     let err_pct = high.map(|high| figure((high - low) / 2.0 / value * 100.0));
-    if err_pct.is_some_and(|percent| percent > NOISY_PCT) {
+    if err_pct.is_none_or(|percent| percent > NOISY_PCT) {
         caveats.doubt(Doubt::Noisy);
     }
     IntervalColumns { err_pct, ci_low: Some(figure(low)), ci_high: high.map(figure) }

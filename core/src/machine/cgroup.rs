@@ -12,6 +12,7 @@
 //! - Version 2 counts for a group only if its parent enabled the controller `io` (systemd:
 //!   `IOAccounting=yes`).
 //! - A container sees its own group as the uppermost: limits above it stay out of sight.
+//! - A limit on a device made of others (LVM, RAID) is not looked for, only those on the disks below it.
 //! - `io.latency`, `io.cost` and weights hold a group back without a fixed limit: they are not shown.
 //!
 //! Sources: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/blkio-controller.rst`;
@@ -26,7 +27,7 @@ mod place;
 mod tests;
 
 use crate::machine::device::{DeviceNumber, Roots, text as file};
-pub use limits::{IoLimit, QuotaPeriods};
+pub use limits::{BURSTS_EVERY, IoLimit, QuotaPeriods};
 use place::{Hierarchy, Version};
 
 /// Where this process is, by controller; each may be missing.
@@ -69,7 +70,7 @@ impl Cgroup {
             .collect()
     }
 
-    /// The limits on this device: of each kind the tightest of the group and those above it.
+    /// The limits on this device: of each kind the tightest that holds for the group.
     pub fn io_limits(&self, name: &str, device: DeviceNumber) -> Vec<IoLimit> {
         self.io.iter().flat_map(|io| limits::of_device(io, device, name)).collect()
     }

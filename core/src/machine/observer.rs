@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::machine::account::{Account, AccountTally, Lost, own_written_bytes};
-use crate::machine::cgroup::{Cgroup, IoLimit, QuotaPeriods};
+use crate::machine::cgroup::{BURSTS_EVERY, Cgroup, IoLimit, QuotaPeriods};
 use crate::machine::cpu::CpuTimes;
 use crate::machine::device::{Activity, BlockDevice, Counters, Leaf, Roots};
 use crate::machine::disturbance::{self, DISTURBING};
@@ -31,6 +31,7 @@ pub struct Observer<'a> {
 pub struct Snapshot {
     at: u64,
     tally: AccountTally,
+    written: Option<u64>,
     counters: Vec<Option<Counters>>,
     quota: Vec<QuotaPeriods>,
 }
@@ -54,6 +55,8 @@ impl Snapshot {
 pub struct IoDelta {
     /// Bytes fetched from storage in our account.
     pub fetched: Result<u64, Lost>,
+    /// Bytes that this process has caused to be written; None where the kernel does not tell.
+    pub written: Option<u64>,
     /// What the devices did, for us and for everyone else; None where one has no counters.
     pub activity: Option<Activity>,
     /// What the server's control group held back.
@@ -63,8 +66,8 @@ pub struct IoDelta {
 /// What the server's control group held back between two looks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldBack {
-    /// A sentence for each limit that the devices came near.
-    pub limits: Vec<String>,
+    /// Each limit that the devices came near, for our sake.
+    pub limits: Vec<IoLimit>,
     /// Periods of the quota of CPU time.
     pub quota: QuotaPeriods,
 }
@@ -72,10 +75,16 @@ pub struct HeldBack {
 impl HeldBack {
     /// This and what was held back later.
     pub fn then(mut self, later: Self) -> Self {
-        let new: Vec<String> =
+        let new: Vec<IoLimit> =
             later.limits.into_iter().filter(|limit| !self.limits.contains(limit)).collect();
         self.limits.extend(new);
         Self { quota: self.quota.then(later.quota), ..self }
+    }
+
+    /// What of it holds back so many requests and bytes a second.
+    pub fn at(&self, requests: f64, bytes: f64) -> Self {
+        let limits = self.limits.iter().filter(|limit| limit.is_near(requests, bytes));
+        Self { limits: limits.cloned().collect(), quota: self.quota }
     }
 
     /// The quota of CPU time as a sentence, if it was short.
@@ -131,6 +140,7 @@ impl<'a> Observer<'a> {
         Snapshot {
             at: Monotonic.now(),
             tally: AccountTally::begin(self.account),
+            written: own_written_bytes(),
             counters: self.counters(),
             quota: self.cgroup.quota_periods(),
         }
@@ -163,6 +173,18 @@ impl<'a> Observer<'a> {
         self.limits.iter().flatten().any(IoLimit::is_of_reads)
     }
 
+    /// Bytes that the limits on reads let through at once after a pause, in requests of this size; 0 without
+    /// one.
+    pub fn allowance(&self, request: u64) -> u64 {
+        let of_reads = self.limits.iter().flatten().filter(|limit| limit.is_of_reads());
+        of_reads.map(|limit| limit.allowance(request)).min().unwrap_or(0)
+    }
+
+    /// From one burst to the next that a limit on reads lets through; zero without one.
+    pub fn bursts_every(&self) -> Duration {
+        if self.limits_reads() { BURSTS_EVERY } else { Duration::ZERO }
+    }
+
     fn is_busy(&self) -> bool {
         let mut counters = self.leaves.iter().filter_map(|leaf| leaf.counters(self.roots));
         counters.any(|counters| counters.in_flight > 0)
@@ -170,10 +192,10 @@ impl<'a> Observer<'a> {
 
     /// Does `work`, and tells what went on beside it.
     pub fn beside<T>(&self, work: impl FnOnce() -> T) -> (T, Surroundings) {
-        let (before, written, cpu) = (self.look(), own_written_bytes(), CpuTimes::read(self.roots));
+        let (before, cpu) = (self.look(), CpuTimes::read(self.roots));
         let done = work();
         let delta = self.since(&before);
-        let written = own_written_bytes().zip(written).map(|(now, before)| now.saturating_sub(before));
+        let written = delta.written;
         let moved = delta.activity.as_ref().zip(written).map(|(activity, written)| {
             activity.reads.bytes + if written == 0 { activity.writes.bytes } else { 0 }
         });
@@ -197,19 +219,30 @@ impl<'a> Observer<'a> {
             .zip(&earlier.counters)
             .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
             .collect();
-        let held_back = self.held_back(&activities, earlier);
+        let fetched = earlier.tally.bytes();
+        let written = own_written_bytes().zip(earlier.written).map(|(now, then)| now.saturating_sub(then));
+        let limits = self.limits_near(&activities, fetched.ok(), written);
+        let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quota);
+        // The group that had to wait most often, and of those that never had to one that has a quota.
+        let quota = quotas.map(|(now, then)| now.since(*then)).max_by_key(|quota| (quota.used_up, quota.all));
+        let held_back = HeldBack { limits, quota: quota.unwrap_or_default() };
         let activity = activities.into_iter().collect::<Option<Vec<Activity>>>().and_then(Activity::sum);
-        IoDelta { fetched: earlier.tally.bytes(), activity, held_back }
+        IoDelta { fetched, written, activity, held_back }
     }
 
-    fn held_back(&self, activities: &[Option<Activity>], earlier: &Snapshot) -> HeldBack {
+    /// The limits that the devices came near, if it was we who read or wrote.
+    fn limits_near(
+        &self,
+        activities: &[Option<Activity>],
+        fetched: Option<u64>,
+        written: Option<u64>,
+    ) -> Vec<IoLimit> {
+        let own = |limit: &IoLimit| if limit.is_of_reads() { fetched } else { written };
         let of_device = self.limits.iter().zip(activities).filter_map(|(limits, activity)| {
             let activity = activity.as_ref()?;
-            Some(limits.iter().filter(|limit| limit.held_back(activity)).map(|limit| limit.sentence.clone()))
+            Some(limits.iter().filter(|limit| limit.held_back(activity, own(limit))).cloned())
         });
-        let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quota);
-        let quota = quotas.map(|(now, earlier)| now.since(*earlier)).max_by_key(|quota| quota.used_up);
-        HeldBack { limits: of_device.flatten().collect(), quota: quota.unwrap_or_default() }
+        of_device.flatten().collect()
     }
 }
 
@@ -223,6 +256,7 @@ impl IoDelta {
     pub fn then(self, later: IoDelta) -> IoDelta {
         IoDelta {
             fetched: self.fetched.and_then(|bytes| Ok(bytes + later.fetched?)),
+            written: self.written.zip(later.written).map(|(a, b)| a + b),
             activity: self.activity.zip(later.activity).map(|(a, b)| a.then(b)),
             held_back: self.held_back.then(later.held_back),
         }
@@ -266,16 +300,18 @@ mod tests {
         let fixture = limited();
         let roots = fixture.roots();
         let leaves = [Leaf { name: "sda".to_owned(), ..Leaf::default() }];
-        let observer = Observer::new(Account::Own, &leaves, &roots);
+        let observer = Observer::new(Account::Unknown, &leaves, &roots);
         assert!(observer.limits_reads());
+        assert_eq!((observer.allowance(8192), observer.allowance(1 << 20)), (300 * 8192, 300 << 20));
         let before = observer.look();
         assert_eq!(observer.since(&before).held_back, HeldBack::default());
         // Within a moment, as many as in an hour.
         fixture.attribute("sda", "stat", "9000000 0 72000000 1 0 0 0 0 0 1 1");
         fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 117\nnr_throttled 109");
         let held_back = observer.since(&before).held_back;
+        let sentences: Vec<&str> = held_back.limits.iter().map(|limit| &*limit.sentence).collect();
         assert_eq!(
-            held_back.limits,
+            sentences,
             ["the cgroup of the server limits reads of sda to 3000 requests a second (io.max)"]
         );
         let twice = held_back.clone().then(held_back);
@@ -288,6 +324,21 @@ mod tests {
             fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 217\nnr_throttled 110");
         });
         assert_eq!(surroundings.held_back.quota_sentence(), None);
+        // Periods in which nobody had to wait count, too, though the group above has no quota.
+        let before = observer.look();
+        fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 300\nnr_throttled 110");
+        assert_eq!(observer.since(&before).held_back.quota, QuotaPeriods { all: 83, used_up: 0 });
+    }
+
+    #[test]
+    fn a_limit_that_others_use_up_holds_nothing_of_ours_back() {
+        let fixture = limited();
+        let roots = fixture.roots();
+        let leaves = [Leaf { name: "sda".to_owned(), ..Leaf::default() }];
+        let observer = Observer::new(Account::Own, &leaves, &roots);
+        let before = observer.look();
+        fixture.attribute("sda", "stat", "9000000 0 72000000 1 0 0 0 0 0 1 1");
+        assert_eq!(observer.since(&before).held_back.limits, []);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::Slice;
+use super::{Slice, step_up};
 
 /// Below this many slices no interval is given.
 pub const MIN_SLICES: usize = 20;
@@ -66,12 +66,17 @@ fn interval(slices: &[Slice], least: usize, inflation: impl Fn(&[f64]) -> f64) -
 }
 
 /// How much longer a unit of work took in the last slice than in the first, by a straight line: 0.2 is a
-/// fifth slower. None within a tenth or three standard errors, or if it was a step, as of a burst's end.
+/// fifth slower. None within a tenth or three standard errors, or if it was a step up or down: a line through
+/// one tells nothing.
 pub fn trend(slices: &[Slice]) -> Option<f64> {
     if slices.len() < MIN_SLICES {
         return None;
     }
     let times: Vec<f64> = slices.iter().filter_map(|slice| slice.ns_each()).collect();
+    let backwards: Vec<f64> = times.iter().rev().copied().collect();
+    if step_up(&times).or_else(|| step_up(&backwards)).is_some() {
+        return None;
+    }
     let middle = (times.len() as f64 - 1.0) / 2.0;
     let centred = || (0..times.len()).map(|i| i as f64 - middle);
     let spread: f64 = centred().map(|x| x * x).sum();
@@ -187,8 +192,13 @@ mod tests {
         assert!((0.45..0.51).contains(&drift), "{drift}");
         let slightly: Vec<u64> = (0..100).map(|i| bumpy(i) + 80 * i).collect();
         assert_eq!(trend(&slices(&slightly)), None);
-        let step: Vec<u64> = (0..100).map(|i| if i < 50 { 10 * bumpy(i) } else { bumpy(i) }).collect();
-        assert_eq!(trend(&slices(&step)), None);
+        for times in [2, 3, 4, 10] {
+            let down = |i| if i < 50 { times * bumpy(i) } else { bumpy(i) };
+            let step: Vec<u64> = (0..100).map(down).collect();
+            assert_eq!(trend(&slices(&step)), None, "down by {times}");
+            let step: Vec<u64> = (0..100).rev().map(down).collect();
+            assert_eq!(trend(&slices(&step)), None, "up by {times}");
+        }
     }
 
     /// Share of simulated runs whose interval holds the true mean.

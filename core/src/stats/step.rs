@@ -5,7 +5,7 @@
 //!
 //! # Limitations and caveats
 //! - A step down is none, nor is a short stall: a tenth of the times at least is after the cut.
-//! - A slow decline is found by [`super::trend`].
+//! - What a straight line fits as well is no step but a drift, see [`super::trend`].
 
 use super::median;
 
@@ -15,26 +15,47 @@ const STEP: f64 = 1.5;
 /// Largest share of the times on either side of the cut that may lie on the wrong side of the mean.
 const MISPLACED: f64 = 0.15;
 
-/// Times in any order are sorted by a cut as often as this at most.
+/// Times in any order are sorted by one cut as often as this at most, and by any of all cuts up to three times
+/// as often.
 const CHANCE: f64 = 0.01;
 
 /// How many times as long the later of these times are as the earlier, if they make one step up that is no
 /// chance: of ten times, three at least lie on either side, and of eight or fewer none show one.
 pub fn step_up(times: &[f64]) -> Option<f64> {
-    clearest(times, STEP, &|cut| chance(times.len(), cut) <= CHANCE)
+    let (cut, ratio) = clearest(times, STEP, &|cut| chance(times.len(), cut) <= CHANCE)?;
+    fits_better_than_a_line(times, cut).then_some(ratio)
 }
 
 /// The clearest cut by which the later times are `least` times the earlier ones or more.
 pub(crate) fn step(times: &[f64], least: f64) -> Option<f64> {
-    clearest(times, least, &|_| true)
+    clearest(times, least, &|_| true).map(|(_, ratio)| ratio)
 }
 
-fn clearest(times: &[f64], least: f64, counts: &dyn Fn(usize) -> bool) -> Option<f64> {
+/// The cut, and the factor of its step.
+fn clearest(times: &[f64], least: f64, counts: &dyn Fn(usize) -> bool) -> Option<(usize, f64)> {
     let side = times.len().div_ceil(10).max(1);
     let last = times.len().checked_sub(side)?;
     let cuts = (side..=last).filter(|cut| counts(*cut));
-    let found = cuts.filter_map(|cut| ratio(times.split_at(cut), least));
-    found.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, ratio)| ratio)
+    let found = cuts.filter_map(|cut| Some((cut, ratio(times.split_at(cut), least)?)));
+    let (cut, (_, ratio)) = found.min_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b))?;
+    Some((cut, ratio))
+}
+
+/// Do two levels fit the logarithms of the times better than a straight line, by least squares?
+fn fits_better_than_a_line(times: &[f64], cut: usize) -> bool {
+    let logs: Vec<f64> = times.iter().map(|time| time.ln()).collect();
+    let (before, after) = logs.split_at(cut);
+    let all = squares_around_mean(&logs);
+    let middle = (logs.len() as f64 - 1.0) / 2.0;
+    let steps = || (0..logs.len()).map(|index| index as f64 - middle);
+    let product: f64 = steps().zip(&logs).map(|(step, log)| step * log).sum();
+    let of_line = all - product * product / steps().map(|step| step * step).sum::<f64>();
+    squares_around_mean(before) + squares_around_mean(after) < of_line
+}
+
+fn squares_around_mean(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
 /// How likely the least `cut` of `all` times come first by chance: one in the ways to choose them.
@@ -83,6 +104,15 @@ mod tests {
         let saw: Vec<f64> = (0..100).map(|i| if i % 2 == 0 { 1.0 } else { 4.0 }).collect();
         assert_eq!(step_up(&saw), None);
         assert_eq!((step_up(&[1.0, 1.0, 9.0]), step_up(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_ramp_is_none() {
+        for factor in [2.0, 5.0, 20.0] {
+            let ramp = |i: usize| 1.0 + (factor - 1.0) * i as f64 / 99.0;
+            let times: Vec<f64> = around(1.0, 100).enumerate().map(|(i, noise)| noise * ramp(i)).collect();
+            assert_eq!(step_up(&times), None, "{factor}");
+        }
     }
 
     #[test]

@@ -147,6 +147,10 @@ impl TimeResult {
         self.measured.tier == Tier::Device
     }
 
+    pub(in crate::api) fn is_of_no_device(&self) -> bool {
+        matches!(self.no_time, Some(NoTime::NotBorneOut))
+    }
+
     pub(in crate::api) fn is_left_out(&self) -> bool {
         matches!(self.no_time, Some(NoTime::LeftOut))
     }

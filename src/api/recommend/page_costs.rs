@@ -166,10 +166,13 @@ impl RelationTimes {
         let wanted = Wanted::for_advice(recommend.page_limits, recommend.request.cold);
         let MeasuredRelation { results, times, stop, needs, doubt } =
             page_cost::measure(recommend.call, probed, &wanted)?;
-        let needs = needs.map(|needs| recommend.whole(needs, PARTS_OF_PAGES));
+        let is_of_no_device = results.iter().any(TimeResult::is_of_no_device);
+        // No longer call makes a device of it.
+        let needs = needs.filter(|_| !is_of_no_device).map(|needs| recommend.whole(needs, PARTS_OF_PAGES));
         // Of the times that are lacking, the device's say why.
         let lacking = results.iter().filter(|one| one.no_time.is_some() && !one.is_left_out());
-        let lacking = lacking.max_by_key(|one| one.is_from_device()).and_then(|one| one.no_time);
+        let lacking = lacking.max_by_key(|one| (one.is_of_no_device(), one.is_from_device()));
+        let lacking = lacking.and_then(|one| one.no_time);
         let lacks_cold_blocks = match lacking {
             Some(NoTime::NotCold(NotCold::Cached)) => true,
             Some(NoTime::NotCold(NotCold::Buffered)) => {
@@ -182,7 +185,7 @@ impl RelationTimes {
         let depths: HashSet<Option<u32>> =
             results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
         Ok(Self {
-            is_of_no_device: matches!(lacking, Some(NoTime::NotBorneOut)),
+            is_of_no_device,
             window: probed.placement.read_ahead_blocks(pg_sys::BLCKSZ),
             times: times.with_whole_lines(&[place.io_concurrency(), place.maintenance_concurrency()]),
             left_out: left_out(&results),

@@ -512,7 +512,7 @@ impl ReportDraft {
     /// Says what held the device back, or slowed it down.
     fn held_back(&mut self) {
         let held_back = self.all_held_back();
-        held_back.limits.iter().for_each(|limit| self.say("limit", sentence(limit)));
+        held_back.limits.iter().for_each(|limit| self.say("limit", sentence(&limit.sentence)));
         if self.slowed {
             self.say("slower", SLOWED_DOWN.to_owned());
         }
@@ -564,7 +564,7 @@ impl ReportDraft {
         let held_back = self.all_held_back();
         let slowed = self.slowed.then(|| (Trust::Poor, "the device slowed down meanwhile".to_owned()));
         let quota = held_back.quota_sentence().map(|short| (Trust::Poor, short));
-        let limit = "figures are those of the cgroup's limit, not the device's";
+        let limit = "the device came near the cgroup's limit: figures may be those of the limit";
         let limited = (!held_back.limits.is_empty()).then(|| (Trust::Fair, limit.to_owned()));
         slowed.into_iter().chain(quota).chain(limited).collect()
     }

@@ -1,8 +1,10 @@
-//! What a group may take at most. A group is held to its own limits and to those of all groups above it.
+//! What a group may take at most. A group is held to its own limits and to those of all groups above it; in
+//! version 1 those on I/O are its own alone.
 
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::place::{Hierarchy, Version};
 use crate::machine::device::{Activity, DeviceNumber, Roots, text};
@@ -26,9 +28,16 @@ pub struct IoLimit {
     pub sentence: String,
 }
 
-/// A limit held back what came to this share of it: it counts requests before they are merged, and what goes
+/// A limit held back what came to this share of it. It counts requests before they are merged, and what goes
 /// on between two looks has its pauses.
-const NEAR_LIMIT: f64 = 0.5;
+const NEAR_REQUESTS: f64 = 0.5;
+const NEAR_BYTES: f64 = 0.7;
+
+/// Least share of what a device moved that is ours: a limit on what others do holds nothing of ours back.
+const OWN_SHARE: f64 = 0.1;
+
+/// A limit lets through what it allows for so long at once, and then nothing for as long.
+pub const BURSTS_EVERY: Duration = Duration::from_millis(100);
 
 impl IoLimit {
     /// Is it one of reads?
@@ -36,19 +45,38 @@ impl IoLimit {
         self.is_of_reads
     }
 
-    /// Did it hold the device back meanwhile, by the device's own counters?
-    pub fn held_back(&self, activity: &Activity) -> bool {
+    /// Did it hold us back meanwhile, by the device's own counters? Of the bytes that it moved, `own` are ours,
+    /// where that is known.
+    pub fn held_back(&self, activity: &Activity, own: Option<u64>) -> bool {
         let traffic = if self.is_of_reads { &activity.reads } else { &activity.writes };
-        let amount = if self.is_of_bytes { traffic.bytes } else { traffic.requests };
-        activity.per_second(amount).is_some_and(|rate| rate >= NEAR_LIMIT * self.per_second as f64)
+        let is_ours = own.is_none_or(|own| own as f64 >= OWN_SHARE * traffic.bytes as f64);
+        let rates = activity.per_second(traffic.requests).zip(activity.per_second(traffic.bytes));
+        is_ours && rates.is_some_and(|(requests, bytes)| self.is_near(requests, bytes))
+    }
+
+    /// Do so many requests and bytes a second come near it?
+    pub fn is_near(&self, requests: f64, bytes: f64) -> bool {
+        let limit = self.per_second as f64;
+        if self.is_of_bytes { bytes >= NEAR_BYTES * limit } else { requests >= NEAR_REQUESTS * limit }
+    }
+
+    /// Bytes that it lets through at once after a pause, in requests of this size.
+    pub fn allowance(&self, request: u64) -> u64 {
+        let burst = self.per_second * BURSTS_EVERY.as_millis() as u64 / 1000;
+        burst.saturating_mul(if self.is_of_bytes { 1 } else { request })
     }
 }
 
 /// The tightest limit of each kind on the I/O of the device of this name.
 pub(super) fn of_device(io: &Hierarchy, device: DeviceNumber, name: &str) -> Vec<IoLimit> {
     let mut found = Vec::new();
+    // Version 1 holds a group to its own limits alone.
+    let levels = match io.version {
+        Version::V1 => &io.levels[..io.levels.len().min(1)],
+        Version::V2 => &io.levels[..],
+    };
     for (key, file, what, is_of_bytes) in KINDS {
-        let limits = io.levels.iter().filter_map(|directory| match io.version {
+        let limits = levels.iter().filter_map(|directory| match io.version {
             Version::V2 => Some((of_io_max(&text(directory, "io.max")?, device, key)?, "io.max")),
             Version::V1 => Some((line(&text(directory, file)?, device)?.trim().parse().ok()?, file)),
         });

@@ -146,7 +146,8 @@ fn version_1_has_files_of_its_own() {
     assert_eq!(
         cgroup.device_notes("loop0", number("7:0")),
         [
-            "the cgroup of the server limits reads of loop0 to 10 MiB/s (blkio.throttle.read_bps_device)",
+            // Not to that of the group above: in this version it does not hold here.
+            "the cgroup of the server limits reads of loop0 to 20 MiB/s (blkio.throttle.read_bps_device)",
             "the cgroup of the server limits writes of loop0 to 30 requests a second \
              (blkio.throttle.write_iops_device)",
         ]
@@ -182,7 +183,10 @@ fn a_limit_holds_back_what_comes_near_it() {
     let fixture = second();
     fixture.file(format!("{OWN_V2}/io.max"), "254:0 rbps=131072000 wbps=max riops=3000 wiops=100");
     let limits = Cgroup::find(&fixture.roots()).io_limits("vda", number("254:0"));
-    let held_back = |activity: Activity| limits.iter().filter(|limit| limit.held_back(&activity)).count();
+    let held_back_of = |activity: Activity, own: Option<u64>| {
+        limits.iter().filter(|limit| limit.held_back(&activity, own)).count()
+    };
+    let held_back = |activity: Activity| held_back_of(activity, None);
     assert_eq!(limits.len(), 3);
     assert_eq!(limits.iter().filter(|limit| limit.is_of_reads()).count(), 2);
     assert_eq!(held_back(second_of((2990, 2990 * 8192), (0, 0))), 1);
@@ -190,6 +194,10 @@ fn a_limit_holds_back_what_comes_near_it() {
     assert_eq!(held_back(second_of((1310, 1310 * 8192), (40, 40 << 20))), 0);
     assert_eq!(held_back(second_of((120, 125 << 20), (99, 1 << 20))), 2);
     assert_eq!(held_back(second_of((3000, 125 << 20), (0, 0))), 2);
+    // Others' reads are not ours, nor is two thirds of a limit on bytes near it.
+    assert_eq!(held_back_of(second_of((2990, 2990 * 8192), (0, 0)), Some(8192)), 0);
+    assert_eq!(held_back_of(second_of((2990, 2990 * 8192), (0, 0)), Some(2990 * 8192)), 1);
+    assert_eq!(held_back(second_of((99, 80 << 20), (0, 0))), 0);
     assert_eq!(held_back(Activity { elapsed_ms: 0.0, ..second_of((9, 9), (9, 9)) }), 0);
 }
 

@@ -16,7 +16,8 @@ use crate::files::descriptors::MOST_OPEN;
 use crate::files::page_cache::{ResidencyMethod, decided};
 use crate::files::relation_files::fixture::{BLOCK, Relation};
 use crate::machine::account::{Account, Lost};
-use crate::machine::device::Roots;
+use crate::machine::device::fixture::Fixture;
+use crate::machine::device::{Leaf, Roots};
 use crate::run::clock::{Clock, Manual};
 use crate::stats::MIN_SLICES;
 
@@ -151,6 +152,34 @@ fn a_random_turn_outlasts_the_allowance_of_a_limit() {
     let measured = measured(&run, &mut server, &clock);
     let us = measured.device_random.of_device().expect("a time").us;
     assert!((us / 333.3 - 1.0).abs() < 0.15, "{us}");
+}
+
+/// The same of reads with gaps: each turn comes after a pause.
+#[test]
+fn the_allowance_of_a_limit_is_not_timed() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let machine = Fixture::new();
+    machine.mounts(&["30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"]);
+    machine.file("proc/self/cgroup", "0::/pg").file("sys/fs/cgroup/pg/cgroup.events", "");
+    machine.file("sys/fs/cgroup/pg/io.max", "8:0 riops=3000").disk("sda", "8:0");
+    let (roots, leaves) = (machine.roots(), [Leaf { name: "sda".to_owned(), ..Leaf::default() }]);
+    let observer = Observer::new(Account::Own, &leaves, &roots);
+    let limits = Limits { duration: Duration::from_secs(14), ..Limits::none() };
+    let run = PageTimesRun {
+        limits,
+        concurrencies: &[16],
+        densities: &[0.4, 0.6],
+        through_cache: false,
+        observer: &observer,
+        ..run(&relation.source)
+    };
+    let mut server = server(&run, &clock);
+    server.limit = Some(Limit::of(300));
+    let measured = measured(&run, &mut server, &clock);
+    for (series, density) in measured.sparse[0].iter().zip(run.densities) {
+        let us = series.of_device().expect("a time").us;
+        assert!((us / 333.3 - 1.0).abs() < 0.15, "{density}: {us}");
+    }
 }
 
 #[test]
@@ -641,7 +670,7 @@ fn precision_ends_it() {
 
 #[test]
 fn the_account_bears_out_what_came_from_the_device() {
-    let cost = |fetched| IoDelta { fetched, activity: None, held_back: Default::default() };
+    let cost = |fetched| IoDelta { fetched, written: None, activity: None, held_back: Default::default() };
     let mut measured = PageTimesResult::default();
     assert_eq!(measured.is_borne_out(BLOCK), None);
     measured.device_random.add_cost(100, cost(Err(Lost::Ended)));

@@ -15,7 +15,7 @@ use crate::run::budget::{Budget, Stop};
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{self, Looks, MIN_SLICES, median};
+use crate::stats::{self, Looks, MIN_SLICES, MIN_TURNS, median};
 use crate::{Error, Result};
 
 /// Blocks of a random turn, and of a long one; bytes read again from the OS cache in order, and blocks at
@@ -39,9 +39,11 @@ const WINDOWS_OF_SCAN: u64 = 2;
 const LEAST_SCAN: u64 = 8 << 20;
 const LEAST_WARM_UP: u64 = 1 << 20;
 
-/// Bytes that a sequential turn times at least where a control group limits reads: the kernel lets through at
-/// once what it allows for a tenth of a second, and then nothing for as long.
+/// Bytes that a sequential turn times at least where a control group limits reads: the kernel lets through in
+/// steps what it allows for a tenth of a second. The most of this allowance that a turn reads before it is
+/// timed.
 const LEAST_LIMITED_SCAN: u64 = 48 << 20;
+const MOST_ALLOWANCE: u64 = 64 << 20;
 
 /// Largest window, in bytes; larger ones are treated as this one.
 const MOST_WINDOW: u64 = 8 << 20;
@@ -238,12 +240,15 @@ impl<'a> Turns<'a> {
     /// If a time has no interval, about how long it would take until each has one.
     fn time_for_intervals(&self, budget: &Budget<'_>) -> Option<Duration> {
         let plain = [&self.measured.device_sequential, &self.measured.device_random];
-        let mut all = plain.into_iter().chain(self.of_points());
+        // What could not be read where others were several times needs no time, but other blocks.
+        let most = self.of_points().map(WaySeries::turns).max().unwrap_or(0);
+        let points = self.of_points().filter(|series| series.turns() > 0 || most < MIN_TURNS);
+        let mut all = plain.into_iter().chain(points);
         if self.sparse_taken == 0 || all.all(|series| series.relative_half_width().is_some()) {
             return None;
         }
         let gone = Duration::from_nanos(budget.clock().now() - budget.started());
-        Some(gone.mul_f64((SAFELY * self.points.turns() / self.sparse_taken as f64).max(1.0)))
+        Some(gone.mul_f64(SAFELY * (self.points.turns() / self.sparse_taken as f64).max(1.0)))
     }
 
     /// The points that were not left out.
@@ -277,6 +282,13 @@ impl<'a> Turns<'a> {
         let block_size = u64::from(self.run.source.block_size());
         let phase = self.rng.random_range(0..=window(self.run));
         ((warm_up_bytes(self.run) + phase) / block_size, scan_bytes(self.run) / block_size)
+    }
+
+    /// Blocks of a turn with gaps before it is timed: what a limit lets through at once, and one more, which
+    /// waits.
+    fn lead(&self) -> u64 {
+        let block_size = u64::from(self.run.source.block_size());
+        self.run.observer.allowance(block_size).min(MOST_ALLOWANCE) / block_size + 1
     }
 
     /// Waits until what the kernel reads ahead has arrived: it must not be in the next turn's way, and can't
@@ -442,7 +454,8 @@ impl<'a> Turns<'a> {
         let span = SPAN / u64::from(self.run.source.block_size());
         // At a low density one stretch has few blocks, and with many in flight no more than a beginning and
         // an end.
-        let wanted = (LEAST_FETCHES / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
+        let least = LEAST_FETCHES + 2.0 * (self.lead() - 1) as f64;
+        let wanted = (least / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
             match self.spans.take(&mut || budget.poll()) {
@@ -464,7 +477,7 @@ impl<'a> Turns<'a> {
         let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         // Where no block is left out, the kernel reads as far ahead as for a scan, and whole windows are
         // timed.
-        let (warm_up, timed) = if density < 1.0 { (1, u64::MAX) } else { self.whole_windows() };
+        let (warm_up, timed) = if density < 1.0 { (self.lead(), u64::MAX) } else { self.whole_windows() };
         let mut blocks: Vec<u64> =
             ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
         // Other blocks make up for those that are passed over, as far as there are enough.
@@ -476,7 +489,7 @@ impl<'a> Turns<'a> {
         blocks.truncate(usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order = match density < 1.0 {
+            let order = match density < 1.0 && warm_up == 1 {
                 true => self.order(&blocks, way),
                 false => Order {
                     warm_up: (warm_up as usize).min(blocks.len() / 2),
@@ -625,5 +638,6 @@ fn scan_bytes(run: &PageTimesRun<'_>) -> u64 {
 }
 
 fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {
-    window(run).max(LEAST_WARM_UP)
+    let allowance = run.observer.allowance(window(run)).min(MOST_ALLOWANCE);
+    window(run).max(LEAST_WARM_UP).max(allowance)
 }

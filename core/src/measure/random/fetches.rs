@@ -174,7 +174,8 @@ impl FetchRecord {
         {
             self.record(request, served, took, now);
         }
-        let is_lead = now < self.lead.until && watch.blocks() < self.lead.most_blocks;
+        // The one that comes after a pause of the lead's end is its last: the pause is not the rate's.
+        let is_lead = watch.last() < self.lead.until && watch.blocks() < self.lead.most_blocks;
         watch.rate(rated && !is_first && !is_lead);
         watch.add(now, 1);
         self.count(request.fetch.found, served);

@@ -10,7 +10,8 @@
 //!
 //! The beginning of a turn makes no part of its rate. A volume that is held at a limit lets through at once
 //! what it has saved up meanwhile, as much as it gives in 10 ms or more, and a shallow depth before leaves it
-//! all.
+//! all. A limit of a control group lets requests through in bursts, and nothing between them: there a turn
+//! begins with one that makes no part of the rate, and lasts several.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::time::Duration;
@@ -37,6 +38,9 @@ const LEAST_RATED: usize = 16;
 const LEAD: u32 = 3;
 const LONGEST_LEAD: Duration = Duration::from_millis(50);
 
+/// Bursts of a limit that a turn lasts at least.
+const BURSTS: u32 = 5;
+
 /// Least factor of a step of all depths together, by so few rounds.
 const STEP: f64 = 2.0;
 
@@ -59,6 +63,8 @@ pub struct Sweep<'a> {
     pub limits: Limits,
     /// When every block was fetched, the sweep begins again in the order of the next seed, `seed + 1`.
     pub seed: u64,
+    /// From one burst to the next, where a limit lets requests through in bursts; else zero.
+    pub bursts_every: Duration,
 }
 
 /// What fetches: at depth 1 as a run of that depth would, and at the others.
@@ -87,11 +93,13 @@ pub fn sweep(
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Step>, Option<Stop>)> {
-    let Sweep { depths, limits, seed } = sweep;
+    let Sweep { depths, limits, seed, bursts_every } = sweep;
     let block_size = u64::from(fetch_order.source().block_size());
     // Each round would begin a schedule of its own; and each needs a block at least.
     let limited = limits.make_pauses();
-    let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, u64::from(ROUNDS)) as u32 };
+    let bursts = limits.duration.as_secs_f64() / bursts_every.as_secs_f64();
+    let room = ROUNDS.min((bursts / f64::from(BURSTS)) as u32).max(1);
+    let rounds = if limited { 1 } else { (limits.max_bytes / block_size).clamp(1, room.into()) as u32 };
     let all: Vec<Step> = depths.iter().map(|&depth| Step { depth, run: None, rounds: Vec::new() }).collect();
     let whole = limits.duration.saturating_mul(depths.len() as u32);
     let ends = budget.clock().now().saturating_add(nanoseconds(whole));
@@ -102,6 +110,7 @@ pub fn sweep(
         engines,
         limits: Limits { max_bytes: limits.max_bytes / u64::from(rounds), ..limits },
         seed,
+        bursts_every,
         progress,
         fetched: 0,
         ends: None,
@@ -133,6 +142,8 @@ struct Depths<'a, 'p> {
     /// Bounds of one turn, apart from its time.
     limits: Limits,
     seed: u64,
+    /// From one burst that a limit lets through to the next, or zero.
+    bursts_every: Duration,
     progress: &'a mut dyn FnMut(u64),
     fetched: u64,
     /// When all turns have to end, in the clock's nanoseconds; None in the first round.
@@ -150,8 +161,8 @@ impl Contenders for Depths<'_, '_> {
         if self.ends.is_some_and(|ends| now >= ends) {
             return Ok(Break(budget.poll()));
         }
-        let limits = Limits { duration: self.length(turn, now), ..self.limits };
-        let run = self.fetch(self.steps[turn.contender].depth, &limits, budget)?;
+        let limits = Limits { duration: self.of_bursts(self.length(turn, now)), ..self.limits };
+        let run = self.fetch(turn.contender, &limits, budget)?;
         let stop = run.stop.filter(|stop| stop.is_for_all());
         self.steps[turn.contender].add(run);
         Ok(stop.map_or(Continue(()), |stop| Break(Some(stop))))
@@ -165,7 +176,8 @@ impl Depths<'_, '_> {
             let Some(run) = step.run.as_ref().filter(|run| run.fetches > 0) else { continue };
             let each = Duration::from_nanos(run.elapsed_ns / run.fetches);
             length.draining = if step.depth > 1 { each * step.depth as u32 } else { Duration::ZERO };
-            length.all = length.all.max(2 * length.draining + each * LEAST_RATED as u32);
+            let rated = (each * LEAST_RATED as u32).max(BURSTS * self.bursts_every);
+            length.all = length.all.max(2 * length.draining + rated);
         }
         let left = Duration::from_nanos(ends.saturating_sub(budget.clock().now()));
         let round: Duration = self.lengths.iter().map(|length| length.all).sum();
@@ -187,6 +199,15 @@ impl Depths<'_, '_> {
         share.saturating_sub(own.draining)
     }
 
+    /// So long, or a whole number of bursts, which has as many whatever moment it begins at.
+    fn of_bursts(&self, length: Duration) -> Duration {
+        if self.bursts_every.is_zero() {
+            return length;
+        }
+        let bursts = length.as_secs_f64() / self.bursts_every.as_secs_f64();
+        self.bursts_every * (bursts as u32).max(1)
+    }
+
     /// Notes how many times as long a fetch took from some round on, at all depths together: each alone has
     /// few rounds.
     fn find_step(&mut self) {
@@ -203,19 +224,25 @@ impl Depths<'_, '_> {
         self.steps.iter_mut().filter_map(|step| step.run.as_mut()).for_each(|run| run.slowed = slowed);
     }
 
-    /// The beginning of a turn that starts now: a part of its time, or of what it may fetch at most.
-    fn lead(&self, limits: &Limits, now: u64) -> Lead {
+    /// The beginning of a turn of a depth that starts now: a part of its time, or of what it may fetch at most.
+    fn lead(&self, contender: usize, limits: &Limits, now: u64) -> Lead {
         let source = self.fetch_order.source();
         let most = (limits.max_bytes / u64::from(source.block_size())).min(source.blocks());
-        let lead = nanoseconds((limits.duration / LEAD).min(LONGEST_LEAD));
+        let longest = match self.bursts_every {
+            Duration::ZERO => LONGEST_LEAD,
+            // The queue may be deeper than a burst.
+            every => every + self.lengths[contender].draining,
+        };
+        let lead = nanoseconds(self.of_bursts((limits.duration / LEAD).min(longest)));
         let until = if limits.make_pauses() { 0 } else { now + lead };
         Lead { until, most_blocks: most / u64::from(LEAD) }
     }
 
     /// Fetches at a depth for a turn, again and again through the relation.
-    fn fetch(&mut self, depth: usize, limits: &Limits, budget: &mut Budget<'_>) -> Result<RandomRun> {
+    fn fetch(&mut self, contender: usize, limits: &Limits, budget: &mut Budget<'_>) -> Result<RandomRun> {
+        let depth = self.steps[contender].depth;
         let mut turn = budget.part(limits);
-        let lead = self.lead(limits, turn.started());
+        let lead = self.lead(contender, limits, turn.started());
         let mut all: Option<RandomRun> = None;
         loop {
             if self.fetch_order.is_complete() {

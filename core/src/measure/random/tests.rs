@@ -681,7 +681,7 @@ fn a_sweep_visits_all_depths_in_turn_and_begins_again_when_it_is_through() {
     let per_depth = Limits { duration: Duration::from_secs(1), ..limits() };
     let depths = [1, 2, 4, 8];
     let mut sweep = |limits, statement| {
-        let sweep = Sweep { depths: &depths, limits, seed: 1 };
+        let sweep = Sweep { depths: &depths, limits, seed: 1, bursts_every: Duration::ZERO };
         let mut should_stop = || None;
         let mut budget = Budget::of_statement(statement, clock, &mut should_stop);
         super::sweep(&mut fetch_order, &mut engines, sweep, &mut budget, &mut |_| ()).expect("a sweep")
@@ -724,7 +724,7 @@ fn a_sweep_of_a_slow_device_keeps_its_time_and_has_all_rates() {
         };
         let mut fetch_order = fetch_order(&relation, 1, Look::Never);
         let limits = Limits { duration: Duration::from_secs(per_depth), ..limits() };
-        let sweep = Sweep { depths: &DEPTHS, limits, seed: 1 };
+        let sweep = Sweep { depths: &DEPTHS, limits, seed: 1, bursts_every: Duration::ZERO };
         let mut should_stop = || None;
         let mut budget = Budget::unlimited(clock, &mut should_stop);
         let began = clock.now();
@@ -747,6 +747,8 @@ struct Volume<'a> {
     takes: u64,
     every: &'a Cell<u64>,
     saves: u64,
+    /// It answers in bursts so far apart, if not zero.
+    bursts_every: u64,
     next: &'a Cell<u64>,
     in_flight: VecDeque<(u64, usize)>,
 }
@@ -756,6 +758,7 @@ impl Engine for Volume<'_> {
         let now = self.clock.now();
         let turn = self.next.get().max(now.saturating_sub(self.saves)) + self.every.get();
         self.next.set(turn);
+        let turn = if self.bursts_every > 0 { turn / self.bursts_every * self.bursts_every } else { turn };
         self.in_flight.push_back((turn.max(now + self.takes), slot));
     }
 
@@ -771,16 +774,33 @@ impl Engine for Volume<'_> {
 /// The steps of a sweep of six seconds over a volume of so many requests a second, and fewer from some time
 /// on.
 fn swept(per_second: u64, then: Option<(Duration, u64)>) -> Vec<Step> {
+    swept_for(Duration::from_secs(6) / 7, per_second, then, Duration::ZERO)
+}
+
+/// So long for each depth, and in bursts.
+fn swept_for(
+    per_depth: Duration,
+    per_second: u64,
+    then: Option<(Duration, u64)>,
+    bursts_every: Duration,
+) -> Vec<Step> {
     let relation = Relation::new(2000, 0..2000);
     let clock: &'static Manual = Box::leak(Box::default());
     let every: &'static Cell<u64> = Box::leak(Box::new(Cell::new(1_000_000_000 / per_second)));
     let next: &'static Cell<u64> = Box::leak(Box::default());
-    let volume =
-        || Volume { clock, takes: 700_000, every, saves: 10_000_000, next, in_flight: VecDeque::new() };
+    let volume = || Volume {
+        clock,
+        takes: 700_000,
+        every,
+        saves: bursts_every.max(Duration::from_millis(10)).as_nanos() as u64,
+        bursts_every: bursts_every.as_nanos() as u64,
+        next,
+        in_flight: VecDeque::new(),
+    };
     let mut engines = Engines { single: Box::new(volume()), queue: Box::new(volume()) };
     let mut fetch_order = fetch_order(&relation, 1, Look::Never);
-    let limits = Limits { duration: Duration::from_secs(6) / 7, ..limits() };
-    let sweep = Sweep { depths: &[1, 2, 4, 8, 16, 32, 64], limits, seed: 1 };
+    let limits = Limits { duration: per_depth, ..limits() };
+    let sweep = Sweep { depths: &[1, 2, 4, 8, 16, 32, 64], limits, seed: 1, bursts_every };
     let mut should_stop = || None;
     let mut budget = Budget::unlimited(clock, &mut should_stop);
     let mut slow_down = |_| {
@@ -799,6 +819,20 @@ fn no_depth_lives_on_what_a_volume_has_saved_up() {
         let iops = run.iops().expect("a rate");
         assert!((iops / expected - 1.0).abs() < 0.03, "{}: {iops}, not {expected}", step.depth);
         assert_eq!((run.interval.is_some(), run.slowed), (true, None), "{}", step.depth);
+    }
+}
+
+/// As the kernel holds back a control group.
+#[test]
+fn a_limit_that_lets_through_in_bursts_gives_its_rate() {
+    for per_second in [500, 3000] {
+        for step in swept_for(Duration::from_secs(3), per_second, None, Duration::from_millis(100)) {
+            let run = step.run.expect("a run");
+            let expected = (step.depth as f64 / 700e-6).min(per_second as f64);
+            let iops = run.iops().expect("a rate");
+            assert!((iops / expected - 1.0).abs() < 0.07, "{}: {iops}, not {expected}", step.depth);
+            assert!(run.interval.is_some(), "{}", step.depth);
+        }
     }
 }
 

@@ -192,6 +192,7 @@ fn added(mut tally: WindowTally, turns: &[(u64, u64)]) -> WindowTally {
 }
 
 const NO_COST: IoDelta = IoDelta {
+    written: None,
     fetched: Err(Lost::NoAccount),
     activity: None,
     held_back: HeldBack { limits: Vec::new(), quota: QuotaPeriods { all: 0, used_up: 0 } },

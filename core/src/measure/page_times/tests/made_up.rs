@@ -62,7 +62,7 @@ pub(super) struct MadeUp<'a> {
     pub(super) fetches: bool,
     /// Nanoseconds that the first block of a turn takes besides.
     pub(super) late_ns: u64,
-    /// Single blocks that it lets through in each tenth of a second.
+    /// Blocks that it lets through in each tenth of a second, but for those of a scan.
     pub(super) limit: Option<Limit>,
     /// Blocks that arrive together where they are read in order, each after this many nanoseconds a block.
     pub(super) lumps: Option<(u64, f64)>,
@@ -125,8 +125,9 @@ impl<'a> MadeUp<'a> {
     }
 
     fn on_time(&mut self, order: &Order<'_>, index: usize) -> f64 {
-        if let (Some(limit), Way::Single) = (&mut self.limit, order.way) {
-            return limit.wait(self.clock.now()) as f64 + RANDOM;
+        if let Some(limit) = self.limit.as_mut().filter(|_| order.way != Way::Scan) {
+            let alone = if order.way == Way::Single { RANDOM } else { 0.0 };
+            return limit.wait(self.clock.now()) as f64 + alone;
         }
         let is_in_order = order.blocks.windows(2).all(|two| two[0] + 1 == two[1]);
         if let Some((blocks, ns)) = self.lumps.filter(|_| is_in_order) {
