@@ -11,7 +11,7 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::refused_setting::RefusedSetting;
-use crate::pg::reserve_setting_prefix;
+use crate::pg::backend::server::reserve_setting_prefix;
 
 struct Number {
     declared: Setting<settings::Number>,

@@ -26,7 +26,7 @@ use crate::call::options;
 use crate::call::probe::{Probe, Recorded};
 use crate::call::{arguments, figure};
 use crate::error::{Error, Result};
-use crate::pg::answer;
+use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{JsonbText, Text, lock, server};
 use crate::pg::catalog::facts as catalog_facts;
 use crate::pg::history::{Failed, Given, MOST_OF_TEXT, ProbeFunction, ServerFacts};
