@@ -348,7 +348,5 @@ fn ask_planner(
     if !has_intervals || !curve.has_intervals() {
         return Err(measured.no_intervals());
     }
-    let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)?;
-    answers.look_at_thresholds(recommend.call, in_force.cell);
-    Ok(answers)
+    planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)
 }
