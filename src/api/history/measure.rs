@@ -96,7 +96,6 @@ pub(in crate::api) fn beside<T>(
     (outcome, surroundings)
 }
 
-/// The probe of this name, and its function.
 pub(super) fn find(name: &str) -> Result<(Probe, ProbeFunction)> {
     let recordable = Probe::recordable();
     let probe = Probe::among(name, &recordable)?;
