@@ -99,8 +99,6 @@ CREATE OPERATOR trap.= (leftarg = oid, rightarg = oid, function = trap.never);
 CREATE OPERATOR trap.~~ (leftarg = text, rightarg = text, function = trap.never);
 SET search_path = trap, pg_catalog, public;
 SELECT DISTINCT object FROM "Other schema".io_probe_device_full() ORDER BY object;
-SELECT substring(item, '^EXECUTE on|^pg_io_probe') AS item, bool_and(value <> 'trapped') AS value
-  FROM "Other schema".io_probe_check() GROUP BY 1 ORDER BY 1;
 SELECT path FROM "Other schema".io_probe_seqscan_full('toasted', cold => true);
 SELECT path FROM "Other schema".io_probe_random_full('toasted', cold => true);
 SELECT depth FROM "Other schema".io_probe_depth_full('toasted', '{1}');

@@ -201,7 +201,7 @@ CREATE TYPE io_probe_check_row AS (
 );
 COMMENT ON TYPE io_probe_check_row IS 'Row of io_probe_check: one thing that matters to probes';
 COMMENT ON COLUMN io_probe_check_row.item IS 'What was looked at';
-COMMENT ON COLUMN io_probe_check_row.status IS 'ok, unsupported (this kernel or server lacks it) or denied (the caller lacks the right)';
+COMMENT ON COLUMN io_probe_check_row.status IS 'ok or unsupported (this kernel or server lacks it)';
 COMMENT ON COLUMN io_probe_check_row.value IS 'What was found';
 COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What it means for probes, or what would change it; NULL if the status is ok';
 
@@ -254,9 +254,9 @@ GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
 
 CREATE FUNCTION io_probe_check()
 RETURNS SETOF io_probe_check_row
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 30
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
-COMMENT ON FUNCTION io_probe_check() IS 'What this server, its kernel and the caller''s rights allow, one row per item. Reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_check() IS 'What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;
 

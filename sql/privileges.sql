@@ -33,17 +33,6 @@ SELECT count(*) >= 0 AS works FROM io_probe_counters();
 SELECT count(*) > 0 AS works FROM io_probe_iostat_full('10 ms');
 SELECT count(*) FROM io_probe_progress();
 SELECT fork FROM io_probe_cache('secret');
--- check tells it its rights
-SELECT item, status, value FROM io_probe_check() WHERE starts_with(item, 'EXECUTE') ORDER BY item COLLATE "C";
-
--- also of a function that was granted without the other one of its probe
-RESET ROLE;
-GRANT EXECUTE ON FUNCTION io_probe_depth, io_probe_ping_full TO regress_io_probe_monitor;
-SET ROLE regress_io_probe_monitor;
-SELECT item, value FROM io_probe_check() WHERE item ~ '^EXECUTE.*_(depth|ping)' ORDER BY item COLLATE "C";
-RESET ROLE;
-REVOKE EXECUTE ON FUNCTION io_probe_depth, io_probe_ping_full FROM regress_io_probe_monitor;
-SET ROLE regress_io_probe_monitor;
 
 -- what is stored it reads and compares
 SELECT count(*) FROM io_probe_runs;

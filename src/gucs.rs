@@ -11,7 +11,7 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::refused_setting::RefusedSetting;
-use crate::pg::reserve_setting_prefix;
+use crate::pg::backend::server::reserve_setting_prefix;
 
 struct Number {
     declared: Setting<settings::Number>,
@@ -96,22 +96,14 @@ thread_local! {
     static REFUSED: RefCell<Vec<RefusedSetting>> = const { RefCell::new(Vec::new()) };
 }
 
-macro_rules! engines {
-    ($($word:ident)+) => {
-        #[derive(Clone, Copy, PostgresGucEnum)]
-        #[allow(non_camel_case_types, reason = "the variants are the setting's values")]
-        enum EngineSetting {
-            $($word),+
-        }
-
-        const _: () = assert!(
-            settings::ENGINE.value.has_words(&[$(stringify!($word)),+]),
-            "these are not the words of surface/src/settings.rs"
-        );
-    };
+/// The words of `settings::ENGINE`.
+#[derive(Clone, Copy, PostgresGucEnum)]
+#[allow(non_camel_case_types, reason = "the variants are the setting's values")]
+enum EngineSetting {
+    auto,
+    io_uring,
+    threads,
 }
-
-engines! { auto io_uring threads }
 
 fn context(who: Setter) -> GucContext {
     match who {

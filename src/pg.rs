@@ -9,6 +9,3 @@ mod compat;
 pub(crate) mod history;
 pub(crate) mod settings;
 pub(crate) mod storage;
-
-pub(crate) use backend::rethrow::answer;
-pub(crate) use backend::server::{reserve_setting_prefix, statement_start};

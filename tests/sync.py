@@ -867,23 +867,6 @@ class OwnDevice(Sync):
             self.assert_fails(self.there("no_sync"), "53100", "not enough room")
         self.assertEqual(self.disk.used(), before)
 
-    @needs_strace
-    def test_a_file_system_that_gets_full(self):
-        """The call fails, though there was room when the file was begun."""
-        before = self.disk.used()
-        held = self.held()
-        for section in ["one_write", "wal_segment"]:
-            with self.subTest(section):
-                delay = "inject=pwrite64:delay_enter=5000000:when=3"
-                with Trace(self.session.pid, "-e", delay):
-                    self.session.start_rows(self.there(section))
-                    wait_for(self.scratch_files, "the scratch file")
-                    with filled_but_for(self.disk.mount_point, 64 * KIB):
-                        words = "No space left on device", r"DETAIL:  errno is 28\."
-                        self.assert_has_failed(held, "53100", self.THERE, *words)
-                self.assertEqual(self.disk.used(), before)
-                self.assert_all_ok(self.session.rows(self.there(section)))
-
     def test_where_it_writes(self):
         """Writes go to the tablespace's own device: in the sections that sync, one or more for each operation."""
         for section, depth in [(section, 1) for section in SYNC_SECTIONS] + [("wal_segment", 8)]:

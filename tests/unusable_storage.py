@@ -107,8 +107,9 @@ class Full(UnusableStorage):
                     stack.enter_context(filled_but_for(directory, 0))
                     ended, failure = self.outcomes.note(f"{kind} that gets full", session, self.named(name))
                     self.assertEqual(ended, "53100", failure)
-                    why = r"could not write.* scratch file in .* at offset \d+: No space left"
+                    why = r'could not write.* scratch file in .*/pg_tblspc/\d+/PG_[^"]*" at offset \d+: No space left'
                     self.assertRegex(str(failure), why)
+                    self.assertIn("DETAIL:  errno is 28.", str(failure))
                     self.assertEqual(self.holdings.left(), {})
                 self.assertEqual(used(directory), before)
         session.run("RESET pg_io_probe.max_mib_s")

@@ -1,4 +1,4 @@
-//! `io_probe_check`: what this server, its kernel and the caller's rights allow.
+//! `io_probe_check`: what this server and its kernel allow.
 
 use io_probe_core::engine;
 use io_probe_core::files::direct_io;
@@ -20,9 +20,7 @@ use crate::pg::storage::buffers;
 
 #[pg_extern(sql = false)]
 fn io_probe_check() -> Rows {
-    Rows::answer(|| {
-        Ok([kernel(), devices(), direct_io(), scratch_files(), clocks(), this_server(), rights()].concat())
-    })
+    Rows::answer(|| Ok([kernel(), devices(), direct_io(), scratch_files(), clocks(), this_server()].concat()))
 }
 
 fn row(
@@ -200,25 +198,5 @@ fn this_server() -> Vec<CheckRow> {
         timing,
         "Turn it on to see io_ms in io_probe_explain; io_probe_check's clock cost is its price.",
     );
-    let settings = server::own_settings().into_iter().map(|(name, value)| ok(name, value));
-    [path, evicts, timing].into_iter().chain(settings).collect()
-}
-
-fn rights() -> Vec<CheckRow> {
-    let functions = server::own_functions();
-    // A function of all columns goes with the one that people call, unless only one of the two is granted.
-    let shown = functions.iter().filter(|function| {
-        function.name.strip_suffix("_full").is_none_or(|name| {
-            functions.iter().any(|other| other.name == name && other.executable != function.executable)
-        })
-    });
-    shown.map(right).collect()
-}
-
-fn right(function: &server::OwnFunction) -> CheckRow {
-    let item = format!("EXECUTE on {}", function.name);
-    if function.executable {
-        return ok(item, "granted");
-    }
-    row(item, "denied", "not granted", Some("Ask for GRANT EXECUTE; the README has the statements."))
+    vec![path, evicts, timing]
 }

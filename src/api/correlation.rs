@@ -15,7 +15,7 @@ use super::shared::Caveats;
 use crate::call::{Begin, Probe, arguments, figure};
 use crate::error::Error;
 use crate::gucs;
-use crate::pg::answer;
+use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{Rows, server};
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, AnyIndex};

@@ -114,7 +114,6 @@ impl Line {
         Self(ReportFullRow { section, item: item.into(), ..ReportFullRow::default() })
     }
 
-    /// A fact.
     fn fact(section: ReportSection, item: impl Into<value::Text>, finding: impl Into<value::Text>) -> Self {
         let Self(line) = Self::new(section, item);
         Self(ReportFullRow { finding: Some(finding.into()), ..line })
@@ -180,7 +179,6 @@ impl Line {
     }
 }
 
-/// The lines of a section.
 fn of(lines: &[Line], section: ReportSection) -> impl Iterator<Item = &Line> {
     lines.iter().filter(move |line| line.section == section)
 }

@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::wal;
 
-/// Options of this function alone.
 /// Longest write, in kB.
 const MOST_WRITE_KB: u32 = 1024;
 

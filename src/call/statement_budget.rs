@@ -10,8 +10,7 @@ use io_probe_core::run::budget::Stop;
 
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::timer;
-use crate::pg::statement_start;
+use crate::pg::backend::{server, timer};
 
 /// What a statement has used.
 #[derive(Clone, Copy)]
@@ -39,7 +38,7 @@ thread_local! {
 
 /// The use of the present statement.
 fn account() -> StatementUse {
-    let statement = statement_start();
+    let statement = server::statement_start();
     let account = ACCOUNT.get();
     if account.statement == statement { account } else { StatementUse::new(statement) }
 }

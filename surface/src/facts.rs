@@ -195,7 +195,7 @@ row! {
     row CheckRow "check" everyday [] {
         /// What was looked at
         item: Text,
-        /// ok, unsupported (this kernel or server lacks it) or denied (the caller lacks the right)
+        /// ok or unsupported (this kernel or server lacks it)
         status: &'static str,
         /// What was found
         value: Text,
@@ -269,11 +269,10 @@ pub const FUNCTIONS: &[Function] = &[
         name: "check",
         calls: None,
         arguments: &[],
-        returns: Returns::Rows(&CheckRow::TYPE, 30),
+        returns: Returns::Rows(&CheckRow::TYPE, 20),
         who: Who::Monitor,
         comment: "\
-            What this server, its kernel and the caller's rights allow, one row per item. Reads no data. \
-            pg_monitor may call it",
+            What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it",
         example: "",
         errors: &[],
     },

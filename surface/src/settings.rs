@@ -58,27 +58,6 @@ pub enum Unit {
 #[derive(Debug, Clone, Copy)]
 pub struct Choice(pub &'static [&'static str]);
 
-impl Choice {
-    /// Are these its words, in the same order?
-    pub const fn has_words(&self, words: &[&str]) -> bool {
-        let mut place = 0;
-        while place < self.0.len() && place < words.len() && is(self.0[place], words[place]) {
-            place += 1;
-        }
-        place == self.0.len() && place == words.len()
-    }
-}
-
-/// Are two words the same? (`==` can't be called while compiling.)
-const fn is(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut place = 0;
-    while place < one.len() && place < other.len() && one[place] == other[place] {
-        place += 1;
-    }
-    place == one.len() && place == other.len()
-}
-
 /// Each with who may set it, its name, default, range, unit, and what pg_settings says of it.
 macro_rules! numbers {
     ($($setting:ident = $who:ident(
@@ -165,21 +144,5 @@ const fn c(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
         Err(_) => panic!("a zero byte within a text"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_choice_has_its_words() {
-        let choice = Choice(&["auto", "threads"]);
-        assert!(choice.has_words(&["auto", "threads"]));
-        for others in
-            [&[][..], &["auto"], &["threads", "auto"], &["auto", "thread"], &["auto", "threads", ""]]
-        {
-            assert!(!choice.has_words(others), "{others:?}");
-        }
     }
 }

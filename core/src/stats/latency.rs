@@ -1,4 +1,4 @@
-//! The distribution of latencies: exact moments, and quantiles from a log-linear histogram.
+//! The distribution of latencies: an exact mean, and quantiles from a log-linear histogram.
 //!
 //! The histogram keeps two significant digits of each value, so that a quantile is right to within half a
 //! percent at any magnitude, in memory that is fixed at the start. A quantile q is given only where at
@@ -12,12 +12,11 @@ const LEAST_ABOVE: f64 = 10.0;
 /// Longest latency that the histogram tells apart, in nanoseconds: an hour. Longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Count, sum and sum of squares of some times, exactly.
+/// Count and sum of some times, exactly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moments {
     count: u64,
     sum: u64,
-    squares: u128,
 }
 
 impl Moments {
@@ -26,14 +25,12 @@ impl Moments {
     pub fn add(&mut self, ns: u64) {
         self.count += 1;
         self.sum += ns;
-        self.squares += u128::from(ns) * u128::from(ns);
     }
 
     /// Adds all that `other` holds.
     pub fn absorb(&mut self, other: &Moments) {
         self.count += other.count;
         self.sum += other.sum;
-        self.squares += other.squares;
     }
 
     /// How many times were added.
@@ -44,14 +41,6 @@ impl Moments {
     /// Their mean, in nanoseconds; None without any.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-
-    /// The standard deviation of just these times (of the population, as ioping's mdev), in nanoseconds.
-    pub fn deviation(&self) -> Option<f64> {
-        let count = u128::from(self.count);
-        // Subtracted as integers, since the two are nearly equal where it matters.
-        let scaled = (count * self.squares).checked_sub(u128::from(self.sum).pow(2))?;
-        (count > 0).then(|| (scaled as f64).sqrt() / count as f64)
     }
 }
 
@@ -96,14 +85,9 @@ impl Latencies {
         self.histogram.add(&other.histogram).unwrap_or_else(|e| unreachable!("{e}"));
     }
 
-    /// Count, mean and deviation.
+    /// How many there are, and their mean.
     pub fn moments(&self) -> Moments {
         self.moments
-    }
-
-    /// The least, in nanoseconds; None without any.
-    pub fn least(&self) -> Option<u64> {
-        (self.moments.count > 0).then_some(self.least)
     }
 
     /// The greatest, in nanoseconds; None without any.
@@ -139,8 +123,7 @@ mod tests {
         let latencies = of([2, 4, 4, 4, 5, 5, 7, 9]);
         let moments = latencies.moments();
         assert_eq!((moments.count(), moments.sum), (8, 40));
-        assert_eq!((moments.mean(), moments.deviation()), (Some(5.0), Some(2.0)));
-        assert_eq!((latencies.least(), latencies.most()), (Some(2), Some(9)));
+        assert_eq!((moments.mean(), latencies.least, latencies.most()), (Some(5.0), 2, Some(9)));
     }
 
     #[test]
@@ -149,20 +132,19 @@ mod tests {
         half.absorb(&of(501..=1000));
         let whole = of(1..=1000);
         assert_eq!((half.moments(), half.quantile(0.5)), (whole.moments(), whole.quantile(0.5)));
-        assert_eq!((half.least(), half.most()), (Some(1), Some(1000)));
+        assert_eq!((half.least, half.most()), (1, Some(1000)));
     }
 
     #[test]
     fn nothing_recorded_gives_nothing() {
         let latencies = Latencies::default();
-        assert_eq!((latencies.least(), latencies.most(), latencies.quantile(0.5)), (None, None, None));
-        assert_eq!((latencies.moments().mean(), latencies.moments().deviation()), (None, None));
+        let mean = latencies.moments().mean();
+        assert_eq!((mean, latencies.most(), latencies.quantile(0.5)), (None, None, None));
     }
 
     #[test]
-    fn equal_values_deviate_by_nothing() {
+    fn of_equal_values_each_quantile_is_exact() {
         let latencies = of(std::iter::repeat_n(67_891, 1_000_000));
-        assert_eq!(latencies.moments().deviation(), Some(0.0));
         assert_eq!(latencies.quantile(0.5), Some(67_891));
     }
 

@@ -26,7 +26,7 @@ use crate::call::options;
 use crate::call::probe::{Probe, Recorded};
 use crate::call::{arguments, figure};
 use crate::error::{Error, Result};
-use crate::pg::answer;
+use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{JsonbText, Text, lock, server};
 use crate::pg::catalog::facts as catalog_facts;
 use crate::pg::history::{Failed, Given, MOST_OF_TEXT, ProbeFunction, ServerFacts};
@@ -96,7 +96,6 @@ pub(in crate::api) fn beside<T>(
     (outcome, surroundings)
 }
 
-/// The probe of this name, and its function.
 pub(super) fn find(name: &str) -> Result<(Probe, ProbeFunction)> {
     let recordable = Probe::recordable();
     let probe = Probe::among(name, &recordable)?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::measure::{FORMAT, find, measure};
 use crate::error::{Error, Result};
-use crate::pg::answer;
+use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{JsonbText, SqlInterval, Text, UpTo};
 use crate::pg::history::{check_possible, delete_older, insert};
 

@@ -24,7 +24,7 @@ use crate::api::page_cost::{self, MeasuredRelation, NoTime, TimeResult, Wanted};
 use crate::call::{ProbedRelation, figure};
 use crate::error::Result;
 use crate::pg::backend::server;
-use crate::pg::catalog::facts::relation_name;
+use crate::pg::catalog::facts::qualified_name;
 use crate::pg::catalog::planner;
 use crate::pg::storage::buffers;
 
@@ -130,7 +130,7 @@ struct Skipped {
 impl Skipped {
     fn add(&mut self, table: pg_sys::Oid, why: &str) {
         self.tables.push(table);
-        self.told.extend(relation_name(table).map(|name| format!("{name} ({why})")));
+        self.told.extend(qualified_name(table).map(|name| format!("{name} ({why})")));
     }
 
     fn tell(&self, row: Recommendation) -> Recommendation {
@@ -351,7 +351,5 @@ fn ask_planner(
     if !has_intervals || !curve.has_intervals() {
         return Err(measured.no_intervals());
     }
-    let mut answers = planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)?;
-    answers.look_at_thresholds(recommend.call, in_force.cell);
-    Ok(answers)
+    planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)
 }

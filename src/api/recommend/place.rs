@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::advice::{Recommendation, Setting};
 use crate::call::{Call, Failure, NamedEnum, Probe, ProbedRelation};
 use crate::error::Result;
-use crate::pg::catalog::facts::{self, SettingValue, UserTable, relation_name};
+use crate::pg::catalog::facts::{self, SettingValue, UserTable, qualified_name};
 use crate::pg::storage::relation::{Fork, Held, Relation};
 use crate::pg::storage::tablespace::Tablespace;
 
@@ -75,7 +75,7 @@ impl FoundTables {
     fn why_none(&self) -> String {
         let none = "not measured: the tablespace has no table of 8 MiB or more that you may read";
         if let Some(toast) = self.toast.filter(|toast| toast.bytes >= LEAST_BYTES)
-            && let Some(name) = relation_name(toast.oid)
+            && let Some(name) = qualified_name(toast.oid)
         {
             let mib = toast.bytes >> 20;
             return format!(

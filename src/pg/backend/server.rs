@@ -7,7 +7,6 @@ use std::time::Duration;
 use io_probe_core::machine::account::{Account, Workers};
 use io_probe_surface::value::Timestamp;
 use pgrx::pg_sys;
-use serde::Deserialize;
 
 use crate::pg::backend::encoding::{text, text_or_none};
 use crate::pg::backend::names::{self, from_own};
@@ -123,33 +122,6 @@ pub(in crate::pg) fn as_user<T>(user: pg_sys::Oid, work: impl FnOnce() -> T) -> 
     result
 }
 
-#[derive(Deserialize)]
-pub(crate) struct OwnFunction {
-    pub(crate) name: String,
-    pub(crate) executable: bool,
-}
-
-/// The extension's functions by name, those of one name and the same rights once, found through the extension
-/// itself, not through search_path.
-pub(crate) fn own_functions() -> Vec<OwnFunction> {
-    let query = format!(
-        "SELECT row_to_json(own) FROM ( \
-             SELECT DISTINCT p.proname AS name, \
-                    coalesce(has_function_privilege(p.oid, 'EXECUTE'), false) AS executable \
-             FROM {} ORDER BY name, executable \
-         ) AS own",
-        from_own("pg_proc", "p")
-    );
-    names::rows(&query, &[])
-}
-
-/// The extension's settings and their values, as SHOW prints them.
-pub(crate) fn own_settings() -> Vec<(String, String)> {
-    let query = "SELECT json_build_array(name, current_setting(name)) FROM pg_settings \
-         WHERE starts_with(name, 'pg_io_probe.') ORDER BY name";
-    names::rows(query, &[])
-}
-
 /// Do sessions like this one load the library when they begin?
 pub(crate) fn preloads_library() -> bool {
     let settings = [c"session_preload_libraries", c"shared_preload_libraries"].map(setting);
@@ -184,9 +156,14 @@ fn with_io_method(method: &str) -> String {
     method.to_owned() + &io_method.unwrap_or_default()
 }
 
-/// May the caller execute the extension's function of this name?
+/// May the caller execute the extension's function of this name? It is found through the extension itself,
+/// not through search_path.
 pub(crate) fn may_execute(name: &str) -> bool {
-    own_functions().iter().any(|function| function.name == name && function.executable)
+    let query = format!(
+        "SELECT true FROM {} AND p.proname = $1::text AND has_function_privilege(p.oid, 'EXECUTE')",
+        from_own("pg_proc", "p")
+    );
+    !names::rows::<bool>(&query, &[name.into()]).is_empty()
 }
 
 pub(crate) fn is_superuser() -> bool {

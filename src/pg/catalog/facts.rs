@@ -176,7 +176,7 @@ pub(crate) fn user_tables(mut take: impl FnMut(UserTable)) {
 }
 
 /// A relation's schema and name; None if it is gone.
-pub(crate) fn relation_name(relation: pg_sys::Oid) -> Option<String> {
+pub(crate) fn qualified_name(relation: pg_sys::Oid) -> Option<String> {
     let query = format!(
         "SELECT n.nspname || '.' || c.relname FROM pg_class AS c \
          JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {}::oid",

@@ -42,8 +42,6 @@ pub(crate) struct Picked {
     pub(crate) index: Option<String>,
     /// Rows that it expects.
     pub(crate) rows: f64,
-    pub(crate) cost: f64,
-    pub(crate) is_parallel: bool,
 }
 
 /// Longest time that a table is locked before the last plan begins: others can't VACUUM it meanwhile.
@@ -54,12 +52,6 @@ pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(250);
 
 /// Why a slower table is left out.
 pub(crate) const SLOW: &str = "planning a query of it takes over a quarter of a second";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ParallelPlans {
-    None,
-    AsSet,
-}
 
 /// What the planner is told to assume.
 #[derive(Debug, Clone)]
@@ -115,13 +107,12 @@ impl Patience {
 pub(crate) fn picks(
     queries: &[TableQuery],
     premises: &[Premise],
-    workers: ParallelPlans,
     patience: &Patience,
 ) -> Option<Vec<Option<Vec<Picked>>>> {
     let plain = plain_tablespace()?;
     let mut picks = Vec::new();
     for query in queries {
-        let picked = picked(query, premises, workers, plain, patience);
+        let picked = picked(query, premises, plain, patience);
         if picked.is_none() && patience.is_over() {
             break;
         }
@@ -134,7 +125,6 @@ pub(crate) fn picks(
 fn picked(
     query: &TableQuery,
     premises: &[Premise],
-    workers: ParallelPlans,
     plain: pg_sys::Oid,
     patience: &Patience,
 ) -> Option<Vec<Picked>> {
@@ -144,19 +134,14 @@ fn picked(
             return None;
         }
         let left = &premises[picked.len()..];
-        picked.extend(patience.try_for(query.table, || part(query, left, workers, plain))?);
+        picked.extend(patience.try_for(query.table, || part(query, left, plain))?);
     }
     Some(picked)
 }
 
 /// The plans under the first of these premises, and under as many more as [`LONGEST_HOLD`] allows. None if
 /// one can't be had.
-fn part(
-    query: &TableQuery,
-    premises: &[Premise],
-    workers: ParallelPlans,
-    plain: pg_sys::Oid,
-) -> Option<Vec<Picked>> {
+fn part(query: &TableQuery, premises: &[Premise], plain: pg_sys::Oid) -> Option<Vec<Picked>> {
     let table = Relation::open_to_plan(query.table)?;
     let held = Instant::now();
     let TableQuery { what, condition, .. } = query;
@@ -165,13 +150,11 @@ fn part(
     table.as_owner(|| {
         let _elsewhere = Elsewhere::begin(plain);
         let places = (0..premises.len()).take_while(|place| *place == 0 || held.elapsed() < LONGEST_HOLD);
-        Spi::connect(|_| {
-            places.map(|place| pick(&statement, query.table, &premises[place], workers)).collect()
-        })
+        Spi::connect(|_| places.map(|place| pick(&statement, query.table, &premises[place])).collect())
     })
 }
 
-fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: ParallelPlans) -> Option<Picked> {
+fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise) -> Option<Picked> {
     interrupts::check();
     let told = premise.correlation.as_ref();
     let _telling = told.map(|(indexes, correlation)| Telling::begin(indexes.clone(), *correlation));
@@ -180,10 +163,9 @@ fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Parall
         (c"seq_page_cost", sequential.as_str()),
         (c"random_page_cost", &random),
         (c"constraint_exclusion", "off"),
+        (c"max_parallel_workers_per_gather", "0"),
     ];
-    let none: &[(&CStr, &str)] = &[(c"max_parallel_workers_per_gather", "0")];
-    let workers = if workers == ParallelPlans::None { none } else { &[] };
-    let values = [&costs[..], workers, &settings::PLAIN].concat();
+    let values = [&costs[..], &settings::PLAIN].concat();
     let printed = settings::with(&values, || explain::printed(&names::run(statement, &[], Some(table))));
     let nodes = plan::nodes(&printed).ok()?;
     let top = nodes.first()?;
@@ -191,8 +173,6 @@ fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise, workers: Parall
         node_type: top.node_type.to_string(),
         index: nodes.iter().take(2).find_map(|node| node.index.clone()),
         rows: top.plan_rows?,
-        cost: top.total_cost?,
-        is_parallel: nodes.iter().any(|node| node.node_type.starts_with("Gather")),
     })
 }
 
@@ -280,12 +260,6 @@ unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut p
         (*info).reltablespace = tablespace;
         indexes.for_each(|index| (*index).reltablespace = tablespace);
     }
-}
-
-/// The cost above which this session would compile a plan. None if it compiles none.
-pub(crate) fn jit_above_cost() -> Option<f64> {
-    let above = server::number(c"jit_above_cost")?;
-    (server::setting(c"jit").as_deref() == Some("on") && above >= 0.0).then_some(above)
 }
 
 pub(crate) fn cpu_tuple_cost() -> Option<f64> {

@@ -67,7 +67,6 @@ pub(crate) struct ServerFacts {
 }
 
 impl ServerFacts {
-    /// As of now.
     pub(crate) fn now() -> Self {
         // SAFETY: catalog lookups, of which the first gives NULL for what is gone; the results are C strings.
         // The last reads shared memory.

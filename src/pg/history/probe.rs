@@ -22,7 +22,6 @@ pub(crate) struct ProbeFunction {
     schema: String,
     /// Does a row name the relation?
     has_relid: bool,
-    /// The type of a row.
     pub(super) row_type: pg_sys::Oid,
     /// Its arguments in order.
     pub(crate) arguments: Vec<ProbeArgument>,

@@ -455,7 +455,7 @@ fn committers_share_flushes() {
         assert!(counted <= flushes && counted + cut_short >= flushes, "{counted} of {flushes}");
         assert!(measured.ops() > measured.flushes, "{} in {}", measured.ops(), measured.flushes);
         assert!(measured.ops() <= 8 * measured.flushes);
-        assert!(measured.latencies.least() >= Some(900_000), "a committer waits for a whole flush");
+        assert!(measured.latencies.quantile(0.0) >= Some(900_000), "a committer waits for a whole flush");
     }
 }
 

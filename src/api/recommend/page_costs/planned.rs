@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::gucs;
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, IndexFacts, IndexName, KnownIndexes};
-use crate::pg::catalog::planner::{self, ParallelPlans, Patience, Picked, Premise, TableQuery};
+use crate::pg::catalog::planner::{self, Patience, Picked, Premise, TableQuery};
 
 /// Shares of a table's rows that queries ask for.
 const SELECTIVITIES: [f64; 10] = [0.0003, 0.0007, 0.0016, 0.0038, 0.0088, 0.02, 0.05, 0.11, 0.26, 0.6];
@@ -144,50 +144,14 @@ pub(super) struct Answers {
     pub(super) inquiry: Inquiry,
     /// How long asking took.
     pub(super) elapsed: Duration,
-    /// What other page costs do to JIT and to parallel plans, if that is known.
-    pub(super) thresholds: Option<Thresholds>,
     /// Which columns were left out, and why; to be added to what is said.
     pub(super) left_out: String,
-}
-
-/// Queries whose plans cross a threshold, at the page costs in force and at others.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Thresholds {
-    pub(super) queries: usize,
-    /// Queries over `jit_above_cost`, if this session compiles.
-    pub(super) jit: [usize; 2],
-    pub(super) parallel: [usize; 2],
 }
 
 impl Answers {
     /// The regret at these settings with the correlations that are advised, if they were chosen beside these.
     pub(super) fn corrected_at(&self, settings: &Settings) -> Option<Regret> {
         self.joint.corrected.as_ref()?.at(settings)
-    }
-
-    /// Looks at the thresholds, if page costs are to change.
-    pub(super) fn look_at_thresholds(&mut self, call: &Call, in_force: CostPair) {
-        let chosen = self.joint.chosen.settings.cell;
-        if in_force != chosen {
-            self.thresholds = self.thresholds_at(call, in_force, chosen);
-        }
-    }
-
-    /// None if there was no time, or no query could be planned.
-    fn thresholds_at(&self, call: &Call, in_force: CostPair, chosen: CostPair) -> Option<Thresholds> {
-        let premises = [in_force, chosen].map(premise);
-        let queries: Vec<TableQuery> = self.inquiry.queries.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(
-            &queries,
-            &premises,
-            ParallelPlans::AsSet,
-            &Patience::of(time_for_a_series(call)),
-        )?;
-        let picks: Vec<Vec<Picked>> = picks.into_iter().flatten().collect();
-        let jit_above = planner::jit_above_cost().unwrap_or(f64::INFINITY);
-        let jit = [0, 1].map(|cell| picks.iter().filter(|picks| picks[cell].cost > jit_above).count());
-        let parallel = [0, 1].map(|cell| picks.iter().filter(|picks| picks[cell].is_parallel).count());
-        (!picks.is_empty()).then_some(Thresholds { queries: picks.len(), jit, parallel })
     }
 }
 
@@ -206,7 +170,7 @@ impl Inquiry {
     fn ask_all(&self, cells: &[CostPair], patience: &Patience) -> Result<Vec<Option<Asked>>, String> {
         let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
         let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, &premises, ParallelPlans::None, patience).ok_or_else(|| {
+        let picks = planner::picks(&queries, &premises, patience).ok_or_else(|| {
             "every tablespace has page costs of its own, which the planner would take in their place"
                 .to_owned()
         })?;
@@ -226,7 +190,7 @@ impl Inquiry {
     /// know the plan, or there was no time.
     fn ask(&self, its: &[&IndexQuery], premises: &[Premise], patience: &Patience) -> Vec<Option<Asked>> {
         let queries: Vec<TableQuery> = its.iter().map(|query| query.query.clone()).collect();
-        let picks = planner::picks(&queries, premises, ParallelPlans::None, patience).unwrap_or_default();
+        let picks = planner::picks(&queries, premises, patience).unwrap_or_default();
         its.iter().zip(picks).map(|(query, picks)| self.asked(query, picks)).collect()
     }
 
@@ -390,7 +354,6 @@ fn ask_about(
         tables: of_tables.len(),
         inquiry,
         elapsed: started.elapsed(),
-        thresholds: None,
         left_out: String::new(),
     })
 }

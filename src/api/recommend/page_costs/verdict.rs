@@ -7,7 +7,7 @@ use io_probe_advise::page_costs::pair::{self, CostChange};
 use serde_json::{Value, json};
 
 use super::Advice;
-use super::planned::{Answers, Thresholds};
+use super::planned::Answers;
 use crate::api::recommend::Unit;
 use crate::api::recommend::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting};
 use crate::call::{NamedEnum, figure};
@@ -130,13 +130,12 @@ impl Advice<'_> {
         format!(
             "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans \
              that the planner picks for {} queries over your tables take {:.2} times as long as the best \
-             ones cold and {:.2} times warm{corrected}{now}{}{}",
+             ones cold and {:.2} times warm{corrected}{now}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),
             regret.cold,
             regret.warm,
-            answers.thresholds.as_ref().map_or(String::new(), Thresholds::moved),
             answers.left_out,
         )
     }
@@ -185,20 +184,5 @@ impl Answers {
         let corrected = self.corrected_at(settings);
         corrected
             .map_or(String::new(), |Regret { cold, warm, .. }| format!(" ({what}{cold:.2} and {warm:.2})"))
-    }
-}
-
-impl Thresholds {
-    /// What else changes with the page costs, if anything: JIT, and parallel plans.
-    fn moved(&self) -> String {
-        self.change(self.jit, "then cost more than jit_above_cost")
-            + &self.change(self.parallel, "then get parallel plans")
-    }
-
-    fn change(&self, [now, then]: [usize; 2], what: &str) -> String {
-        if now == then {
-            return String::new();
-        }
-        format!("; {then} of {} {what}, {now} at the present page costs", self.queries)
     }
 }
