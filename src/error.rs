@@ -1,5 +1,7 @@
 //! Errors as the SQL user sees them: one place that knows the SQLSTATEs.
 
+use std::fmt::Display;
+
 use io_probe_advise::plan::PlanError;
 use pgrx::PgSqlErrorCode as Code;
 
@@ -63,6 +65,12 @@ impl Error {
         too_large = ERRCODE_PROGRAM_LIMIT_EXCEEDED;
     }
 
+    /// Something that has more of these units than the extension is ready for.
+    pub(crate) fn larger(what: impl Display, found: usize, units: &str, most: usize) -> Self {
+        Self::too_large(format!("{what} is too large"))
+            .detail(format!("It has {found} {units}, of at most {most}."))
+    }
+
     /// Adds a DETAIL.
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
@@ -115,8 +123,7 @@ impl From<PlanError> for Error {
     fn from(error: PlanError) -> Self {
         match error {
             PlanError::NoMemory(error) => error.into(),
-            PlanError::TooLarge { what, found, most } => Self::too_large(error.to_string())
-                .detail(format!("It has {found} {what}, of at most {most}.")),
+            PlanError::TooLarge { what, found, most } => Self::larger("the plan", found, what, most),
             error => Self::invalid(error.to_string()),
         }
     }

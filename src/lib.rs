@@ -23,7 +23,7 @@ static ALLOCATOR: io_probe_core::run::memory::Allocator = io_probe_core::run::me
 /// Runs when the library is loaded into a backend.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    io_probe_core::run::memory::make_room_for_destructors();
+    io_probe_core::run::memory::prepare();
     pg::backend::rethrow::leave_errors_of_the_server_alone();
     gucs::define();
     pg::catalog::planner::watch();

@@ -33,7 +33,7 @@ fn io_probe_depth(
     Rows::answer(|| {
         let options = Options::parse(options, OPTIONS)?;
         let rel = arguments::relation(rel)?;
-        let depths = pick(depths.map(Elements::all))?;
+        let depths = pick(depths.map(|given| given.0))?;
         let limits = options.limits(duration, depths.len())?;
         let sweep = DepthSweep { depths, seed: arguments::seed(seed), limits };
         sweep.rows(rel, options.waits()?)

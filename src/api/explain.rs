@@ -6,7 +6,6 @@ use std::rc::Rc;
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
 use io_probe_advise::plan::{self, Node};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
-use io_probe_core::run::memory;
 use io_probe_surface::explain::{ExplainRow, OPTIONS};
 use io_probe_surface::function::OptionName;
 use io_probe_surface::value;
@@ -85,11 +84,7 @@ fn place(relation: pg_sys::Oid) -> PagePlace {
 const MAX_TIMES: usize = 1000;
 
 fn rows(json: &str, given: Option<&Rc<PageTimes>>) -> Result<Vec<ExplainRow>> {
-    let rows = plan::nodes(json)?.into_iter().map(|node| {
-        interrupts::check();
-        row(node, given)
-    });
-    Ok(memory::collect(rows)?)
+    Ok(interrupts::collect(plan::nodes(json)?.into_iter().map(|node| row(node, given))))
 }
 
 /// Says why columns of a query that was executed are NULL. `remembers` if the call gives no times.

@@ -32,9 +32,9 @@ fn io_probe_page_cost(
         let options = Options::parse(options, MEASURING)?;
         let wanted = Wanted {
             densities: densities
-                .map(Elements::all)
+                .map(|given| given.0)
                 .map_or_else(|| Ok(times::DENSITIES.to_vec()), of_densities)?,
-            concurrencies: concurrencies.map(Elements::all).map(of_concurrencies).transpose()?,
+            concurrencies: concurrencies.map(|given| given.0).map(of_concurrencies).transpose()?,
             evicts: cold.unwrap_or(false),
             only_cold: false,
             seed: arguments::seed(seed),

@@ -44,7 +44,7 @@ fn io_probe_random(
         let options = Options::parse(options, MEASURING)?;
         let depth = arguments::depth(depth, 1)?;
         let rel = arguments::relation(rel)?;
-        let paths = ReadPath::pick(paths.map(Elements::all))?;
+        let paths = ReadPath::pick(paths.map(|given| given.0))?;
         let arguments = RandomArguments {
             limits: options.limits(duration, paths.len())?,
             paths,

@@ -33,7 +33,7 @@ fn io_probe_readahead(
 ) -> Rows {
     Rows::answer(|| {
         let options = Options::parse(options, MEASURING)?;
-        let windows = pick(windows_kb.map(Elements::all))?;
+        let windows = pick(windows_kb.map(|given| given.0))?;
         let limits = options.limits(duration, windows.len() + 1)?;
         let limits = Limits { precision: limits.precision.or(Some(PRECISION)), ..limits };
         let rel = arguments::relation(rel)?;

@@ -41,7 +41,7 @@ fn io_probe_recommend(
         let request = RecommendRequest {
             unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
             lists_settings: settings.is_some(),
-            settings: Setting::pick(settings.map(Elements::all))?,
+            settings: Setting::pick(settings.map(|given| given.0))?,
             bounds: options.bounds()?,
             duration: arguments::duration(duration)?,
             of_call: 1.0,

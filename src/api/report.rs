@@ -42,9 +42,6 @@ const DURATION: Duration = Duration::from_secs(30);
 const MOST_LINES: usize = 5000;
 const MOST_SIZE: usize = 2 << 20;
 
-/// More than such lines take, and the page that is made of them.
-const MEMORY_OF_STORED: usize = 32 * MOST_SIZE;
-
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_report(
@@ -59,8 +56,8 @@ fn io_probe_report(
 ) -> Rows {
     Rows::answer(|| {
         let format = Format::parse(format.as_deref())?.unwrap_or(Format::Text);
-        // What a stored run says may be anyone's.
-        let _memory = run.map(|_| memory::hold(MEMORY_OF_STORED)).transpose()?;
+        // What a stored run says may be anyone's. Its lines and the page of them take less than this.
+        let _memory = run.map(|_| memory::hold(32 * MOST_SIZE)).transpose()?;
         let (lines, changes) = match run {
             Some(run) => (stored(run)?, history::since_earlier(run)),
             None => (measured(rel, duration, cold, writes, promised, options)?, Vec::new()),

@@ -52,7 +52,7 @@ fn io_probe_seqscan(
         let options = Options::parse(options, OPTIONS)?;
         let (chunk_blocks, depth) = requests(chunk_kb, depth)?;
         let rel = arguments::relation(rel)?;
-        let paths = ReadPath::pick(paths.map(Elements::all))?;
+        let paths = ReadPath::pick(paths.map(|given| given.0))?;
         let scan = Seqscan {
             limits: options.limits(duration, paths.len())?,
             paths,

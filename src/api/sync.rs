@@ -38,7 +38,7 @@ fn io_probe_sync(
     Rows::answer(|| {
         let options = Options::parse(options, OPTIONS)?;
         let depth = arguments::depth(depth, 1)?;
-        let sections = pick(sections.map(Elements::all), depth)?;
+        let sections = pick(sections.map(|given| given.0), depth)?;
         let write_bytes = write_bytes(write_kb, &sections)?;
         let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;

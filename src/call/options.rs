@@ -22,9 +22,6 @@ const LEAST_P99_MS: f64 = 0.001;
 /// Amounts are below this, so that each fits 64 bits.
 const MOST_AMOUNT: f64 = 1e18;
 
-/// Most bytes of options as text, which may be more than the argument has: 1e100000 is short.
-const MOST_BYTES: usize = 1 << 20;
-
 /// A value for a message: all of it, or its start.
 fn start(value: &Value) -> String {
     let text = value.to_string();
@@ -36,15 +33,10 @@ fn start(value: &Value) -> String {
 
 /// The JSON object that is the argument `name`; NULL is an empty one.
 pub(crate) fn object(name: &str, value: Option<JsonbText>) -> Result<Map<String, Value>> {
-    let text = value.unwrap_or_default();
-    if text.len() > MOST_BYTES {
-        return Err(Error::too_large(format!("the {name} are too large"))
-            .detail(format!("They have {} bytes, of at most {MOST_BYTES}.", text.len())));
-    }
-    // Rows of another function are copied once more.
-    let _memory = memory::hold(2 * memory::of_json(&text))?;
+    let text = value.as_deref().unwrap_or("{}");
+    let _memory = memory::hold(memory::of_json(text))?;
     // What jsonb takes and this refuses are numbers beyond all range, and great depth.
-    match serde_json::from_str(&text) {
+    match serde_json::from_str(text) {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Error::invalid(format!("{name} must be a JSON object"))),
@@ -106,7 +98,12 @@ impl Options {
         Ok(Self { given, what })
     }
 
-    fn get<T>(&self, key: &str, what: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
+    fn get<'a, T>(
+        &'a self,
+        key: &str,
+        what: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>> {
         match self.given.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => read(value).map(Some).ok_or_else(|| {
@@ -127,12 +124,11 @@ impl Options {
                  FROM {function}('tbl') AS r))."
         );
         let what = format!("an array of rows of {function}");
-        let rows = self.get(key, &what, |value| {
-            value.as_array().filter(|rows| rows.iter().all(Value::is_object)).cloned()
-        });
+        let rows =
+            self.get(key, &what, |value| value.as_array().filter(|rows| rows.iter().all(Value::is_object)));
         let Some(rows) = rows.map_err(|error| error.hint(hint.as_str()))? else { return Ok(None) };
-        let rows = rows.into_iter().enumerate().map(|(index, row)| {
-            serde_json::from_value(row).map_err(|e| {
+        let rows = rows.iter().enumerate().map(|(index, row)| {
+            T::deserialize(row).map_err(|e| {
                 let message = format!("could not read row {} of option \"{key}\"", index + 1);
                 Error::invalid(message).detail(format!("{e}.")).hint(hint.as_str())
             })
@@ -163,8 +159,11 @@ impl Options {
             max_bytes: gucs::bytes(bytes.map(|bytes| bytes as u64))?,
             max_iops: gucs::iops(self.rate(OptionName::MaxIops)?)?,
             max_mib_s: gucs::mib_s(self.rate(OptionName::MaxMibS)?)?,
-            max_util: gucs::util(self.percent(OptionName::MaxUtilPct)?)?,
-            precision: self.share(OptionName::Precision)?,
+            max_util: gucs::util(self.number(OptionName::MaxUtilPct.name(), "from 0.01 to 100", |n| {
+                (0.01..=100.0).contains(&n)
+            })?)?,
+            precision: self
+                .number(OptionName::Precision.name(), "over 0 and under 1", |n| n > 0.0 && n < 1.0)?,
             latency: gucs::latency_bound(self.amount(AMOUNTS[1], LEAST_P99_MS)?)?,
         })
     }
@@ -188,19 +187,11 @@ impl Options {
     }
 
     pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>> {
-        self.get(key, "a number over 0", |value| value.as_f64().filter(|n| *n > 0.0))
+        self.number(key, "over 0", |n| n > 0.0)
     }
 
-    fn share(&self, option: OptionName) -> Result<Option<f64>> {
-        self.get(option.name(), "a number over 0 and under 1", |value| {
-            value.as_f64().filter(|n| *n > 0.0 && *n < 1.0)
-        })
-    }
-
-    fn percent(&self, option: OptionName) -> Result<Option<f64>> {
-        self.get(option.name(), "a number from 0.01 to 100", |value| {
-            value.as_f64().filter(|n| (0.01..=100.0).contains(n))
-        })
+    fn number(&self, key: &str, which: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
+        self.get(key, &format!("a number {which}"), |value| value.as_f64().filter(|n| fits(*n)))
     }
 
     pub(crate) fn text(&self, option: OptionName) -> Result<Option<String>> {

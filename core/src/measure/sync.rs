@@ -112,7 +112,7 @@ fn run_with<C: Calls>(
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &Case),
 ) -> Result<Vec<CaseTimes>> {
-    let _memory = memory::hold(run.group.memory() + run.cases.len() * MEMORY_OF_CASE)?;
+    let _memory = memory::hold(run.cases.len() * MEMORY_OF_CASE)?;
     let measured: Vec<CaseTimes> = run.cases.iter().map(|_| CaseTimes::new()).collect();
     let longest = run.cases.iter().map(|case| run.group.longest_write(case)).max().unwrap_or(1);
     let duration = run.limits.duration;

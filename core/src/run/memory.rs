@@ -33,17 +33,9 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller vouches; a block of the reserve has this size.
-        unsafe {
-            let mut block = System.alloc_zeroed(layout);
-            if block.is_null() {
-                block = from_reserve(layout);
-                if !block.is_null() {
-                    block.write_bytes(0, layout.size());
-                }
-            }
-            block
-        }
+        // SAFETY: as the caller vouches.
+        let block = unsafe { System.alloc_zeroed(layout) };
+        if block.is_null() { from_reserve(layout) } else { block }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
@@ -86,11 +78,9 @@ impl Region {
 
     fn cut(&mut self, layout: Layout) -> Option<usize> {
         let start = (self.start + self.used).next_multiple_of(layout.align());
-        let used = (start - self.start).checked_add(layout.size())?;
-        (used <= self.length).then(|| {
-            (self.used, self.blocks) = (used, self.blocks + 1);
-            start
-        })
+        let used = (start - self.start).checked_add(layout.size()).filter(|used| *used <= self.length)?;
+        (self.used, self.blocks) = (used, self.blocks + 1);
+        Some(start)
     }
 
     /// Unmaps it when it is neither held nor in use.
@@ -123,21 +113,20 @@ static BORROWED: AtomicUsize = AtomicUsize::new(0);
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 fn regions() -> MutexGuard<'static, [Region; 32]> {
-    let mut regions = REGIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    if regions[0].length == 0 {
-        let start = LAST.as_ptr().expose_provenance();
-        regions[0] = Region { start, length: LAST.len(), held: true, ..Region::NONE };
-    }
-    regions
+    REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A block of zeros.
 fn from_reserve(layout: Layout) -> *mut u8 {
     REFUSED.store(layout.size(), Ordering::Relaxed);
     // The last comes last.
     let block = regions().iter_mut().rev().find_map(|region| region.cut(layout));
     block.map_or(ptr::null_mut(), |start| {
         BORROWED.fetch_add(1, Ordering::Relaxed);
-        ptr::with_exposed_provenance_mut(start)
+        let block = ptr::with_exposed_provenance_mut::<u8>(start);
+        // SAFETY: it has this size, and nobody else has it.
+        unsafe { block.write_bytes(0, layout.size()) };
+        block
     })
 }
 
@@ -153,9 +142,7 @@ fn to_reserve(block: *mut u8) -> bool {
 }
 
 /// Memory that is there until this is dropped, for what the system refuses. Blocks in it may live longer.
-pub struct Held {
-    start: usize,
-}
+pub struct Held(usize);
 
 /// Holds `bytes` bytes.
 ///
@@ -163,7 +150,7 @@ pub struct Held {
 /// [`Error::NoMemory`] if the system does not give them.
 pub fn hold(bytes: usize) -> Result<Held> {
     let refused = || Error::NoMemory { bytes };
-    let length = NonZeroUsize::new(bytes.max(1)).ok_or_else(refused)?;
+    let length = NonZeroUsize::MIN.saturating_add(bytes);
     let mut regions = regions();
     let free = regions.iter_mut().find(|region| region.length == 0).ok_or_else(refused)?;
     let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -171,12 +158,12 @@ pub fn hold(bytes: usize) -> Result<Held> {
     let mapping = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_PRIVATE) };
     let start = mapping.map_err(|_| refused())?.as_ptr().expose_provenance();
     *free = Region { start, length: length.get(), used: 0, blocks: 0, held: true };
-    Ok(Held { start })
+    Ok(Held(start))
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(region) = regions().iter_mut().find(|region| region.start == self.start) {
+        if let Some(region) = regions().iter_mut().find(|region| region.start == self.0) {
             region.held = false;
             region.end_if_unused();
         }
@@ -196,26 +183,21 @@ pub fn begin() -> Result<()> {
     Ok(())
 }
 
-/// Makes room for the destructors of more thread-local variables than this process has. To be called once,
-/// when the library is loaded. Rust keeps a list of them that grows past all allocators, and ends the process
-/// where the system refuses that.
-pub fn make_room_for_destructors() {
-    struct Place;
-    impl Drop for Place {
-        fn drop(&mut self) {}
-    }
+/// Gives the allocator what is there from the start, and makes room for the destructors of more thread-local
+/// variables than this process has: Rust keeps a list of them that grows past all allocators, and ends the
+/// process where the system refuses that. To be called once, when the library is loaded.
+pub fn prepare() {
+    let start = LAST.as_ptr().expose_provenance();
+    regions()[0] = Region { start, length: LAST.len(), held: true, ..Region::NONE };
     macro_rules! take_places {
         ($($name:ident)+) => {{
-            thread_local! { $(static $name: Place = const { Place };)+ }
+            thread_local! { $(static $name: String = const { String::new() };)+ }
             $($name.with(|_| ());)+
         }};
     }
     // The list doubles: with over 32 entries there is room for 64.
-    take_places!(A B C D E F G H);
-    take_places!(A B C D E F G H);
-    take_places!(A B C D E F G H);
-    take_places!(A B C D E F G H);
-    take_places!(A);
+    take_places!(A B C D E F G H I J K L M N O P Q);
+    take_places!(A B C D E F G H I J K L M N O P Q);
 }
 
 /// To be called between steps.
@@ -225,10 +207,10 @@ pub fn make_room_for_destructors() {
 /// but not much more.
 #[inline]
 pub fn check() -> Result<()> {
-    if REFUSED.load(Ordering::Relaxed) == 0 {
-        return Ok(());
+    match REFUSED.load(Ordering::Relaxed) {
+        0 => Ok(()),
+        _ => Err(Error::NoMemory { bytes: REFUSED.swap(0, Ordering::Relaxed) }),
     }
-    Err(Error::NoMemory { bytes: REFUSED.swap(0, Ordering::Relaxed) })
 }
 
 /// Makes room for `more` items; what came from the reserve is an error.
@@ -265,44 +247,33 @@ pub fn list_of<T>(count: usize) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// Would the system give so many bytes?
-///
-/// # Errors
-/// As of [`make_room`].
-pub fn ask(bytes: usize) -> Result<()> {
-    // What nobody looks at would not be allocated.
-    list_of::<u8>(bytes).map(|list| drop(std::hint::black_box(list)))
-}
-
 /// Bytes that a JSON text takes as a `serde_json::Value`, at most, with all that is allocated on the way,
 /// by the characters that begin or part values: `[{"":0},{"":0}` makes a node of a tree for each.
 pub fn of_json(text: &str) -> usize {
     /// A map's first node, of 11 keys and values, and the list that the object may be in.
     const OBJECT: usize = 768;
-    /// A list's first four elements.
-    const ARRAY: usize = 160;
-    /// An element of a list that is being doubled, or a map's, whose nodes may be half empty.
-    const NEXT: usize = 128;
-    /// A key of a map.
-    const KEY: usize = 192;
+    /// A list's first four elements; an element of a list that is being doubled; an entry of a map, whose
+    /// nodes may be half empty, or its key.
+    const PART: usize = 192;
     /// What an allocation takes beyond the text that is in it.
     const STRING: usize = 40;
-    let (mut bytes, mut in_string, mut escaped) = (2 * text.len(), false, false);
-    for byte in text.bytes() {
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            continue;
-        }
+    let mut bytes = 2 * text.len();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
         bytes = bytes.saturating_add(match byte {
             b'"' => STRING,
             b'{' => OBJECT,
-            b'[' => ARRAY,
-            b',' => NEXT,
-            b':' => KEY,
+            b'[' | b',' | b':' => PART,
             _ => 0,
         });
-        in_string = byte == b'"';
+        if byte == b'"' {
+            while let Some(inner) = rest.next().filter(|inner| *inner != b'"') {
+                // What is escaped ends no string.
+                if inner == b'\\' {
+                    rest.next();
+                }
+            }
+        }
     }
     bytes
 }

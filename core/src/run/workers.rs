@@ -60,7 +60,7 @@ impl WorkerThreads {
 /// Starts a thread, and waits until it does its work: the C library ends a process in which a thread that
 /// begins finds no memory.
 fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    memory::ask(MEMORY_TO_BEGIN)?;
+    drop(memory::hold(MEMORY_TO_BEGIN)?);
     let here = Arc::new(Barrier::new(2));
     let there = Arc::clone(&here);
     let thread = Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use io_probe_advise::compare::{self, Comparison, LEVEL, Run, SeriesRuns};
 use io_probe_core::machine::disturbance;
-use io_probe_core::run::memory;
 use io_probe_surface::compare::{ChangesRow, CompareRow};
 use io_probe_surface::value::{Text as ColumnText, Timestamp};
 use pgrx::prelude::*;
 
 use crate::call::figure;
-use crate::error::{Error, Result, or_raise};
+use crate::error::{Error, Result};
 use crate::pg::backend::{Rows, Text, interrupts};
 use crate::pg::history::query::{self, Difference, Metric, Recent, RunSide, RunValue, Sides, Values};
 
@@ -100,10 +99,10 @@ fn rows(sides: &Sides) -> Vec<CompareRow> {
     for values in sides.figures() {
         add(&mut pairs, values);
     }
-    let mut pairs = or_raise(memory::collect(pairs.into_values().filter(Pair::is_of_a_side)));
+    let mut pairs = interrupts::collect(pairs.into_values().filter(Pair::is_of_a_side));
     pairs.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
     let figures = pairs.into_iter().map(of_figure);
-    or_raise(memory::collect(figures.chain(sides.differences().into_iter().map(of_setting))))
+    interrupts::collect(figures.chain(sides.differences().into_iter().map(of_setting)))
 }
 
 fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
@@ -140,7 +139,6 @@ fn group(series: String, runs: &[RunValue]) -> SeriesRuns {
 }
 
 fn of_figure(pair: Pair) -> CompareRow {
-    interrupts::check();
     let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
     let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
     CompareRow {
@@ -192,16 +190,15 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
     }
     recent.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
     let compared = |figure: Recent| {
-        interrupts::check();
         // A step before the last runs counts as noise: it is not what moved in them. A step among the last
         // runs does not: each of them has a level of its own.
         let before = [group(String::new(), &figure.before)];
         let now: Vec<SeriesRuns> = figure.now.chunks(1).map(|run| group(String::new(), run)).collect();
         (compare::compare(&before, &now, &[], figure.metric.more_is_better), figure)
     };
-    let all = or_raise(memory::collect(recent.into_iter().map(compared)));
+    let all = interrupts::collect(recent.into_iter().map(compared));
     let level = compare::holm(all.iter().filter_map(|(found, _)| found.chance()));
-    or_raise(memory::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent))))
+    interrupts::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent)))
 }
 
 /// Does the server work in this way? The server's path leads through the OS cache, whose own path is measured

@@ -116,13 +116,10 @@ const COPIES: usize = 4;
 /// many of them would take much memory as parsed values.
 fn with_rows(objects: &[Value], rows: &str) -> JsonbText {
     let all: BTreeMap<&String, &Value> = objects.iter().filter_map(Value::as_object).flatten().collect();
-    let mut text = json!(all).to_string();
-    // Its closing brace.
-    text.pop();
-    text.push_str(",\"rows\":");
-    text.push_str(rows);
-    text.push('}');
-    JsonbText::of(text)
+    let all = json!(all).to_string();
+    // Without its closing brace.
+    let open = &all[..all.len() - 1];
+    JsonbText::of(format!("{open},\"rows\":{rows}}}"))
 }
 
 /// The arguments in one form, so that runs of calls that mean the same are one series: those that are not the

@@ -63,12 +63,10 @@ const MOST_OF_DETAIL: usize = 1000;
 const MOST_OF_LABEL: usize = 1000;
 
 fn check_label(label: Option<&str>) -> Result<()> {
-    match label {
-        Some(label) if label.len() > MOST_OF_LABEL => {
-            Err(Error::invalid(format!("label must not have more than {MOST_OF_LABEL} bytes")))
-        }
-        _ => Ok(()),
+    if label.is_some_and(|label| label.len() > MOST_OF_LABEL) {
+        return Err(Error::invalid(format!("label must not have more than {MOST_OF_LABEL} bytes")));
     }
+    Ok(())
 }
 
 /// What says how a result is to be read.

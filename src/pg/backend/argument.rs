@@ -1,5 +1,7 @@
 //! Arguments of a bounded size. The size is checked before anything is decompressed or copied.
 
+use std::ffi::{CStr, c_char};
+
 use io_probe_core::run::memory;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::UnboxDatum;
@@ -13,21 +15,40 @@ pub(in crate::pg) const MOST_BYTES: usize = 1 << 20;
 /// Most elements of an array: NULLs take a bit each there, and many bytes here.
 const MOST_ELEMENTS: usize = 10_000;
 
-/// What an argument of a type of variable length is read as. Functions take it as an Option, which is None
-/// for NULL.
+/// What an argument of a type of variable length is read as, from its text. Functions take it as an Option,
+/// which is None for NULL.
 pub(in crate::pg) trait Argument: Sized {
-    /// Reads a datum.
+    /// The server's function that makes a text of it.
+    const OUTPUT: u32 = pg_sys::F_TEXTOUT;
+
+    /// Reads its text.
     ///
     /// # Safety
-    /// It must be of a type that this is read from, and not NULL.
-    unsafe fn read(datum: pg_sys::Datum) -> Self;
+    /// It must be a valid C string.
+    unsafe fn read(printed: *const c_char) -> Self;
 }
 
-/// Reads an argument that has at most `most` bytes, decompressed; an ERROR if it has more.
+/// Reads an argument that has at most `most` bytes, decompressed and printed; an ERROR if it has more.
 ///
 /// # Safety
 /// The argument must be of a type that `T` is read from, and not NULL.
 pub(in crate::pg) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> T {
+    let number = arg.index() + 1;
+    // SAFETY: the caller vouches for the type. The output function gives a C string.
+    unsafe {
+        let printed = pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(T::OUTPUT), datum(arg, most));
+        refuse_more(number, CStr::from_ptr(printed).count_bytes(), "bytes", most);
+        let read = T::read(printed);
+        pg_sys::pfree(printed.cast());
+        read
+    }
+}
+
+/// The datum of an argument that has at most `most` bytes, decompressed; an ERROR if it has more.
+///
+/// # Safety
+/// The argument must be of a type of variable length, and not NULL.
+unsafe fn datum(arg: Arg<'_, '_>, most: usize) -> pg_sys::Datum {
     let number = arg.index() + 1;
     // SAFETY: any datum can be looked at, and the caller vouches for its type.
     unsafe {
@@ -35,13 +56,15 @@ pub(in crate::pg) unsafe fn read<T: Argument>(arg: Arg<'_, '_>, most: usize) -> 
             unreachable!("an argument that may be NULL is an Option")
         };
         let bytes = pg_sys::toast_raw_datum_size(datum).saturating_sub(pg_sys::VARHDRSZ);
-        if bytes > most {
-            Error::too_large(format!("argument {number} is too large"))
-                .detail(format!("It has {bytes} bytes, of at most {most}."))
-                .raise();
-        }
+        refuse_more(number, bytes, "bytes", most);
         or_raise(memory::begin());
-        T::read(datum)
+        datum
+    }
+}
+
+fn refuse_more(number: usize, found: usize, units: &str, most: usize) {
+    if found > most {
+        Error::larger(format!("argument {number}"), found, units, most).raise();
     }
 }
 
@@ -95,20 +118,8 @@ unsafe impl<'fcx, const MIB: usize, T: Argument> ArgAbi<'fcx> for UpTo<MIB, T> {
 in_signatures!(UpTo<16, T>, T);
 in_signatures!(UpTo<64, T>, T);
 
-pub(crate) struct Elements<T>(Vec<Option<T>>);
-
-impl<T> Elements<T> {
-    pub(crate) fn all(self) -> Vec<Option<T>> {
-        self.0
-    }
-}
-
-impl<T: UnboxDatum> Argument for Array<'_, T> {
-    unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller vouches for an array of `T`, which is not NULL.
-        unsafe { Self::from_datum(datum, false) }.unwrap_or_else(|| unreachable!("it is not NULL"))
-    }
-}
+/// The elements of an array.
+pub(crate) struct Elements<T>(pub(crate) Vec<Option<T>>);
 
 // SAFETY: an array of `T`, as the function's SQL declares it.
 unsafe impl<'fcx, T> ArgAbi<'fcx> for Elements<T>
@@ -118,12 +129,9 @@ where
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         let number = arg.index() + 1;
         // SAFETY: of that type, and not NULL.
-        let array = unsafe { read::<Array<'_, T>>(arg, MOST_BYTES) };
-        if array.len() > MOST_ELEMENTS {
-            Error::too_large(format!("argument {number} is too large"))
-                .detail(format!("It has {} elements, of at most {MOST_ELEMENTS}.", array.len()))
-                .raise();
-        }
+        let array = unsafe { Array::<'_, T>::from_datum(datum(arg, MOST_BYTES), false) };
+        let array = array.unwrap_or_else(|| unreachable!("it is not NULL"));
+        refuse_more(number, array.len(), "elements", MOST_ELEMENTS);
         Self(array.iter().collect())
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Deref;
 
 use io_probe_core::run::memory;
 use pgrx::datum::UnboxDatum;
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::{IntoDatum, pg_sys};
 
 use crate::error::{Error, or_raise};
 use crate::pg::backend::argument::{Argument, as_argument};
@@ -31,7 +31,7 @@ fn is_utf8() -> bool {
 }
 
 /// Most bytes of a text of the server's: no more can be imported, either.
-pub(in crate::pg) const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// Copies a C string of the server, which is in the encoding of the database. More than [`MOST_BYTES`], or
 /// than there is memory for, is an ERROR.
@@ -40,7 +40,11 @@ pub(in crate::pg) const MOST_BYTES: usize = 64 << 20;
 /// `string` must be a valid C string.
 pub(in crate::pg) unsafe fn text(string: *const c_char) -> String {
     // SAFETY: the caller vouches for it.
-    unsafe { text_up_to(string, MOST_BYTES) }
+    let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
+    if bytes.len() > MOST_BYTES {
+        Error::larger("a text", bytes.len(), "bytes", MOST_BYTES).raise();
+    }
+    decoded(bytes)
 }
 
 /// Copies what a lookup returned; None if it returned NULL.
@@ -50,21 +54,6 @@ pub(in crate::pg) unsafe fn text(string: *const c_char) -> String {
 pub(in crate::pg) unsafe fn text_or_none(string: *const c_char) -> Option<String> {
     // SAFETY: the caller vouches for it.
     (!string.is_null()).then(|| unsafe { text(string) })
-}
-
-/// Copies a C string of the server; more than `most` bytes are an ERROR.
-///
-/// # Safety
-/// `string` must be a valid C string.
-pub(in crate::pg) unsafe fn text_up_to(string: *const c_char, most: usize) -> String {
-    // SAFETY: the caller vouches for it.
-    let bytes = unsafe { CStr::from_ptr(string) }.to_bytes();
-    if bytes.len() > most {
-        Error::too_large("a text is too large")
-            .detail(format!("It has {} bytes, of at most {most}.", bytes.len()))
-            .raise();
-    }
-    decoded(bytes)
 }
 
 /// Copies the start of a C string of the server, up to 10,000 bytes: however long it is, that is no ERROR.
@@ -97,16 +86,16 @@ pub(in crate::pg) fn c_string(text: &str) -> CString {
 
 /// These parts, in which there is no NUL, as one C string.
 pub(in crate::pg) fn joined(parts: &[&[u8]]) -> CString {
-    let mut bytes = Vec::new();
-    make_room(&mut bytes, parts.iter().map(|part| part.len()).sum::<usize>() + 1);
+    let mut bytes = or_raise(memory::list_of(parts.iter().map(|part| part.len()).sum::<usize>() + 1));
     parts.iter().for_each(|part| bytes.extend_from_slice(part));
     bytes.push(0);
     CString::from_vec_with_nul(bytes).unwrap_or_default()
 }
 
-/// Makes room for so many bytes more; an ERROR if there is none.
-fn make_room(bytes: &mut Vec<u8>, more: usize) {
-    or_raise(memory::make_room(bytes, more));
+/// Adds bytes; an ERROR if there is no room for them.
+fn append(bytes: &mut Vec<u8>, more: &[u8]) {
+    or_raise(memory::make_room(bytes, more.len()));
+    bytes.extend_from_slice(more);
 }
 
 /// A name to look up, in the encoding of the database. None if something was replaced, in either direction.
@@ -125,13 +114,10 @@ fn decoded(bytes: &[u8]) -> String {
     const UNKNOWN: &str = "\u{fffd}";
     let converted = own_encoding().map(|own| convert(bytes, own, UTF8, UNKNOWN.as_bytes()));
     let bytes = converted.as_deref().unwrap_or(bytes);
-    let mut text = Vec::new();
-    make_room(&mut text, bytes.len());
+    let mut text = or_raise(memory::list_of(bytes.len()));
     for chunk in bytes.utf8_chunks() {
-        let unknown = if chunk.invalid().is_empty() { "" } else { UNKNOWN };
-        make_room(&mut text, chunk.valid().len() + unknown.len());
-        text.extend_from_slice(chunk.valid().as_bytes());
-        text.extend_from_slice(unknown.as_bytes());
+        append(&mut text, chunk.valid().as_bytes());
+        append(&mut text, if chunk.invalid().is_empty() { "" } else { UNKNOWN }.as_bytes());
     }
     // SAFETY: valid pieces of UTF-8, one after the other.
     unsafe { String::from_utf8_unchecked(text) }
@@ -156,18 +142,16 @@ const PIECE: usize = 1 << 16;
 
 /// `text` in another encoding, with `unknown` for each character that it lacks, and for what is no character.
 fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
-    let mut converted = Vec::new();
-    make_room(&mut converted, text.len());
+    let mut converted = or_raise(memory::list_of(text.len()));
     if text.is_ascii() {
-        converted.extend_from_slice(text);
+        append(&mut converted, text);
         return converted;
     }
     // SAFETY: a lookup in the catalogs, which gives 0 if there is none.
     let procedure = unsafe { pg_sys::FindDefaultConversionProc(from, to) };
     if procedure == pg_sys::InvalidOid {
-        make_room(&mut converted, text.len() * unknown.len());
         for byte in text {
-            converted.extend_from_slice(if byte.is_ascii() { std::slice::from_ref(byte) } else { unknown });
+            append(&mut converted, if byte.is_ascii() { std::slice::from_ref(byte) } else { unknown });
         }
         return converted;
     }
@@ -191,11 +175,10 @@ fn convert(text: &[u8], from: c_int, to: c_int, unknown: &[u8]) -> Vec<u8> {
             )
         };
         let result = CStr::from_bytes_until_nul(&buffer).map(CStr::to_bytes).unwrap_or_default();
-        make_room(&mut converted, result.len() + unknown.len());
-        converted.extend_from_slice(result);
+        append(&mut converted, result);
         let mut done = usize::try_from(done).unwrap_or(0).min(length);
         if done == 0 {
-            converted.extend_from_slice(unknown);
+            append(&mut converted, unknown);
             // SAFETY: there is a character, or the beginning of one.
             let character = unsafe { pg_sys::pg_encoding_mblen(from, rest.as_ptr().cast()) };
             done = usize::try_from(character).unwrap_or(1).clamp(1, rest.len());
@@ -224,37 +207,10 @@ impl Deref for Text {
     }
 }
 
-/// What `copy` makes of a text.
-///
-/// # Safety
-/// The datum must be of type text or json, which the server makes a C string of, and `copy` may be called
-/// with that.
-pub(in crate::pg) unsafe fn copied<T>(datum: pg_sys::Datum, copy: unsafe fn(*const c_char) -> T) -> T {
-    // SAFETY: the caller vouches for it.
-    unsafe {
-        let string = pg_sys::text_to_cstring(datum.cast_mut_ptr());
-        let copied = copy(string);
-        pg_sys::pfree(string.cast());
-        copied
-    }
-}
-
-// SPI reads a text through this.
-impl FromDatum for Text {
-    unsafe fn from_polymorphic_datum(
-        datum: pg_sys::Datum,
-        is_null: bool,
-        _type: pg_sys::Oid,
-    ) -> Option<Self> {
-        // SAFETY: the caller vouches for a datum of such a type.
-        (!is_null).then(|| Self(unsafe { copied(datum, text) }))
-    }
-}
-
 impl Argument for Text {
-    unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller vouches for a datum of such a type.
-        Self(unsafe { copied(datum, argument_text) })
+    unsafe fn read(printed: *const c_char) -> Self {
+        // SAFETY: the caller vouches for it.
+        Self(unsafe { argument_text(printed) })
     }
 }
 
@@ -277,7 +233,7 @@ unsafe impl UnboxDatum for Text {
         Self: 'src,
     {
         // SAFETY: an element of an array of texts, which is an argument, that is not NULL.
-        unsafe { Self::read(datum.sans_lifetime()) }
+        unsafe { Self::read(pg_sys::text_to_cstring(datum.sans_lifetime().cast_mut_ptr())) }
     }
 }
 

@@ -70,6 +70,11 @@ pub(crate) fn check() {
     }
 }
 
+/// A list of these items, of which a user may decide how many there are, with a [`check`] before each.
+pub(crate) fn collect<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    or_raise(memory::collect(items.into_iter().inspect(|_| check())))
+}
+
 /// Waits on the latch of this process until the monotonic clock shows `when`, in nanoseconds. Interrupts are
 /// handled at once, and may leave by unwinding.
 pub(crate) fn sleep_until(when: u64) {

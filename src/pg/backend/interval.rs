@@ -1,6 +1,8 @@
 //! A time as an argument of type `text`. The server's `interval` takes a number without a unit for seconds,
 //! and a function that takes an `interval` does not see that.
 
+use std::ffi::c_char;
+
 use pgrx::{FromDatum, datum, pg_sys};
 
 use crate::error::Error;
@@ -20,9 +22,9 @@ impl SqlInterval {
 }
 
 impl Argument for SqlInterval {
-    unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller vouches for a datum of type text.
-        let text = unsafe { Text::read(datum) };
+    unsafe fn read(printed: *const c_char) -> Self {
+        // SAFETY: the caller vouches for it.
+        let text = unsafe { Text::read(printed) };
         answer(|| {
             if is_number(&text) {
                 return Err(Error::invalid(format!("the time \"{}\" has no unit", &*text))

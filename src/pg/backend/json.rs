@@ -1,5 +1,6 @@
 //! A `jsonb` value as its text, parsed where a bad number can be answered properly.
 
+use std::ffi::c_char;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -29,21 +30,12 @@ impl Deref for JsonbText {
     }
 }
 
-impl Default for JsonbText {
-    fn default() -> Self {
-        Self::of("{}".to_owned())
-    }
-}
-
 impl Argument for JsonbText {
-    unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller vouches for a jsonb datum; the output function gives a C string.
-        unsafe {
-            let printed = pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), datum);
-            let text = argument_text(printed);
-            pg_sys::pfree(printed.cast());
-            Self::of(text)
-        }
+    const OUTPUT: u32 = pg_sys::F_JSONB_OUT;
+
+    unsafe fn read(printed: *const c_char) -> Self {
+        // SAFETY: the caller vouches for it.
+        Self::of(unsafe { argument_text(printed) })
     }
 }
 

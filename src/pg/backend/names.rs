@@ -21,7 +21,7 @@ use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys, spi::Spi};
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, or_raise};
-use crate::pg::backend::encoding::{MOST_BYTES, c_string};
+use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::interrupts;
 use crate::pg::backend::nodes::{elements, operators};
 use crate::pg::backend::rethrow::unshown;
@@ -63,13 +63,11 @@ pub(in crate::pg) fn rows<T: DeserializeOwned>(query: &str, arguments: &[DatumWi
                 .hint("If these are of stored runs, io_probe_prune deletes old ones.")
                 .raise();
         }
-        let parsed = rows.texts(MOST_BYTES).flatten().map(|row| {
-            interrupts::check();
+        interrupts::collect(rows.texts().map(|row| {
             let _memory = or_raise(memory::hold(memory::of_json(&row)));
             // Only a defect of the queries, which are ours, could fail here.
             serde_json::from_str(&row).unwrap_or_else(|e| pgrx::error!("{e} in {row}"))
-        });
-        or_raise(memory::collect(parsed))
+        }))
     })
 }
 

@@ -11,11 +11,10 @@
 //! An ERROR of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we
 //! report it instead.
 
-use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_int};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use std::ptr;
 
 use io_probe_core::run::memory;
@@ -47,21 +46,16 @@ unsafe extern "C-unwind" {
     fn geterrcode() -> c_int;
 }
 
-thread_local! {
-    /// What pgrx is given for a copy.
-    static SHOWN: UnsafeCell<MaybeUninit<pg_sys::ErrorData>> =
-        const { UnsafeCell::new(MaybeUninit::zeroed()) };
-}
+/// What pgrx is given for a copy. The server, and what speaks with it, has one thread.
+static mut SHOWN: MaybeUninit<pg_sys::ErrorData> = MaybeUninit::zeroed();
 
 /// An ERROR that has no texts, in place of a copy.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn pg_io_probe_shown_error() -> *mut pg_sys::ErrorData {
+    let shown = (&raw mut SHOWN).cast::<pg_sys::ErrorData>();
     // SAFETY: of an ErrorData, zeros are what is not known. There is an ERROR, or nobody would copy it.
-    SHOWN.with(|shown| unsafe {
-        let shown = shown.get().cast::<pg_sys::ErrorData>();
-        ((*shown).elevel, (*shown).sqlerrcode) = (PgLogLevel::ERROR as c_int, geterrcode());
-        shown
-    })
+    unsafe { ((*shown).elevel, (*shown).sqlerrcode) = (PgLogLevel::ERROR as c_int, geterrcode()) };
+    shown
 }
 
 /// Frees nothing: what pgrx was given is not in the server's memory.
@@ -93,13 +87,9 @@ fn encoded(error: CaughtError) -> ! {
 impl Error {
     /// Raises it as an ERROR, which unwinds to the server.
     pub(crate) fn raise(self) -> ! {
-        let mut report = ErrorReport::new(self.code, self.message, "pg_io_probe");
-        if let Some(detail) = self.detail {
-            report = report.set_detail(detail);
-        }
-        if let Some(hint) = self.hint {
-            report = report.set_hint(hint);
-        }
+        let report = ErrorReport::new(self.code, self.message, "pg_io_probe");
+        let report = self.detail.into_iter().fold(report, ErrorReport::set_detail);
+        let report = self.hint.into_iter().fold(report, ErrorReport::set_hint);
         report.report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
@@ -139,37 +129,45 @@ fn throw(
 
 /// Does `work`, and catches what it ends by. Raises nothing itself: a subtransaction must come to its end.
 pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
+    let caught = |error| match error {
+        CaughtError::PostgresError(_) => Copied::take().map_or(Caught::NoMemory, Caught::OfServer),
+        error => Caught::Own(Box::new(error)),
+    };
+    with_handler(|| Ok(work()), move |error| Err(caught(error)))
+}
+
+/// Does `work`, and what it ends by an ERROR with `handler`, in the memory context of the caller.
+fn with_handler<T>(
+    work: impl FnOnce() -> T,
+    handler: impl Fn(CaughtError) -> T + UnwindSafe + RefUnwindSafe,
+) -> T {
     // SAFETY: reads a variable of this backend.
-    let context = AssertUnwindSafe(unsafe { pg_sys::CurrentMemoryContext });
-    PgTryBuilder::new(AssertUnwindSafe(|| Ok(work())))
-        .catch_others(move |error| {
-            // SAFETY: the context of the caller, which still exists.
-            unsafe { pg_sys::MemoryContextSwitchTo(*context) };
-            Err(match error {
-                CaughtError::PostgresError(_) => Copied::take().map_or(Caught::NoMemory, Caught::OfServer),
-                error => Caught::Own(Box::new(error)),
-            })
-        })
-        .execute()
+    let context = unsafe { pg_sys::CurrentMemoryContext };
+    let in_context = move |error| {
+        // SAFETY: the context of the caller, which still exists.
+        unsafe { pg_sys::MemoryContextSwitchTo(context) };
+        handler(error)
+    };
+    PgTryBuilder::new(AssertUnwindSafe(work)).catch_others(in_context).execute()
 }
 
 /// Does `work`, which runs this statement of ours. The CONTEXT of an ERROR does not show that statement, but
 /// what is inside of it and around it.
 pub(in crate::pg) fn unshown<T>(statement: &[u8], work: impl FnOnce() -> T) -> T {
-    catch(work).unwrap_or_else(|caught| {
-        if let Caught::OfServer(copy) = &caught {
-            copy.hide(statement);
-        }
-        caught.rethrow()
-    })
+    with_changed_error(work, |copy| copy.hide(statement))
 }
 
 /// Does `work`, which parses this query of the user's. The place that an ERROR points at is one in it, and
 /// not in the statement that called us.
 pub(in crate::pg) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) -> T {
+    with_changed_error(work, |copy| copy.point_into(query))
+}
+
+/// Does `work`, and has an ERROR of the server's changed.
+fn with_changed_error<T>(work: impl FnOnce() -> T, change: impl FnOnce(&Copied)) -> T {
     catch(work).unwrap_or_else(|caught| {
         if let Caught::OfServer(copy) = &caught {
-            copy.point_into(query);
+            change(copy);
         }
         caught.rethrow()
     })
@@ -255,15 +253,7 @@ impl Copied {
             pg_sys::MemoryContextSwitchTo(before);
             Some(Self { error, context })
         };
-        // SAFETY: reads a variable of this backend.
-        let present = unsafe { pg_sys::CurrentMemoryContext };
-        PgTryBuilder::new(AssertUnwindSafe(copy))
-            .catch_others(move |_| {
-                // SAFETY: the context of the caller.
-                unsafe { pg_sys::MemoryContextSwitchTo(present) };
-                None
-            })
-            .execute()
+        with_handler(copy, |_| None)
     }
 
     /// Takes the lines that show this statement out of its CONTEXT.
@@ -277,10 +267,9 @@ impl Copied {
             }
             let text = CStr::from_ptr(start).to_bytes();
             let Some(lines) = lines_with(statement, text) else { return };
-            let left = text.len() - lines.len();
-            ptr::copy(start.add(lines.end), start.add(lines.start), text.len() - lines.end);
-            *start.add(left) = 0;
-            if left == 0 {
+            // What follows, with its NUL.
+            ptr::copy(start.add(lines.end), start.add(lines.start), text.len() + 1 - lines.end);
+            if *start == 0 {
                 (*self.error).context = ptr::null_mut();
             }
         }

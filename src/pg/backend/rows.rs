@@ -4,39 +4,32 @@
 //! NULL, and what the catalog does not know is left out. So a newer library serves an older catalog, as long
 //! as no column changes its type.
 
-use io_probe_core::run::memory;
 use io_probe_surface::row::{Column, Row};
 use io_probe_surface::value::{SqlType, SqlValue};
 use pgrx::callconv::{CallCx, RetAbi};
 use pgrx::{IntoDatum, PgMemoryContexts, PgTupleDesc, pg_sys};
 
-use crate::error::{Result, or_raise};
+use crate::error::Result;
 use crate::pg::backend::argument::in_signatures;
-use crate::pg::backend::encoding::text_datum;
+use crate::pg::backend::encoding::{Text, text_datum};
 use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{JsonbText, interrupts};
 
 /// The rows of a set-returning function, complete before the first is returned.
 pub(crate) struct Rows {
     columns: Vec<Column>,
-    rows: Vec<Vec<SqlValue>>,
+    rows: Box<dyn Iterator<Item = Vec<SqlValue>>>,
 }
 
 impl Rows {
     /// The rows of what succeeds, or the ERROR of what fails.
-    pub(crate) fn answer<R: Row>(items: impl FnOnce() -> Result<Vec<R>>) -> Self {
-        answer(|| items().map(Self::of))
-    }
-
-    fn of<R: Row>(items: Vec<R>) -> Self {
-        let columns = R::TYPE.columns();
-        let values = |item: R| {
-            interrupts::check();
-            let mut values = Vec::with_capacity(columns.len());
+    pub(crate) fn answer<R: Row + 'static>(items: impl FnOnce() -> Result<Vec<R>>) -> Self {
+        let rows = answer(items).into_iter().map(|item| {
+            let mut values = Vec::new();
             item.put(&mut values);
             values
-        };
-        Self { rows: or_raise(memory::collect(items.into_iter().map(values))), columns }
+        });
+        Self { columns: R::TYPE.columns(), rows: Box::new(rows) }
     }
 
     /// Fills the call's result.
@@ -112,25 +105,9 @@ fn datum(value: SqlValue) -> Option<pg_sys::Datum> {
         SqlValue::Int8(value) | SqlValue::Timestamp(value) => value.into_datum(),
         SqlValue::Float8(value) => value.into_datum(),
         SqlValue::Text(value) => text_datum(&value).into(),
-        SqlValue::Texts(values) => Some(array_of(&values)),
+        SqlValue::Texts(values) => values.into_iter().map(Text).collect::<Vec<_>>().into_datum(),
         SqlValue::Relation(value) => pg_sys::Oid::from(value).into_datum(),
         SqlValue::Json(value) => JsonbText::of(value).into_datum(),
-    }
-}
-
-fn array_of(texts: &[String]) -> pg_sys::Datum {
-    let mut texts: Vec<_> = texts.iter().map(|text| text_datum(text)).collect();
-    // SAFETY: datums of type text, whose length and alignment these are.
-    unsafe {
-        let array = pg_sys::construct_array(
-            texts.as_mut_ptr(),
-            texts.len() as i32,
-            pg_sys::TEXTOID,
-            -1,
-            false,
-            pg_sys::TYPALIGN_INT as std::ffi::c_char,
-        );
-        array.into()
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::backend::encoding::text_up_to;
+use crate::pg::backend::encoding::text_or_none;
 
 /// Runs a statement as it is written, for a caller that is connected to SPI. (The safe call for statements
 /// that may write assigns a transaction id, which fails on a standby.)
@@ -35,29 +35,28 @@ impl StatementRows {
         unsafe { Self { count: pg_sys::SPI_processed, table: pg_sys::SPI_tuptable } }
     }
 
-    /// The text in the first column of each row, if it is not NULL; an ERROR if one has more bytes than
-    /// `most`.
-    pub(in crate::pg) fn texts(&self, most: usize) -> impl Iterator<Item = Option<String>> {
-        (0..self.rows()).map(move |row| {
+    /// The texts in the first column of the rows, without NULLs.
+    pub(in crate::pg) fn texts(&self) -> impl Iterator<Item = String> {
+        (0..self.rows()).filter_map(move |row| {
             // SAFETY: the table has these rows, and a column; a value is NULL or a C string, and is copied.
             unsafe {
-                let value = pg_sys::SPI_getvalue(*(*self.table).vals.add(row), (*self.table).tupdesc, 1);
-                (!value.is_null()).then(|| text_up_to(value, most))
+                let table = &*self.table;
+                text_or_none(pg_sys::SPI_getvalue(*table.vals.add(row), table.tupdesc, 1))
             }
         })
     }
 
-    /// The text of the one row; None for NULL; an ERROR if it has more bytes than `most`.
-    pub(in crate::pg) fn one_text(&self, most: usize) -> Option<String> {
+    /// The text of the one row; None for NULL.
+    pub(in crate::pg) fn one_text(&self) -> Option<String> {
         if self.rows() != 1 {
             pgrx::error!("expected one row, not {}", self.rows());
         }
-        self.texts(most).next().flatten()
+        self.texts().next()
     }
 
     /// The bigint of the one row.
     pub(in crate::pg) fn one_bigint(&self) -> i64 {
-        let value = self.one_text(20).and_then(|text| text.parse().ok());
+        let value = self.one_text().and_then(|text| text.parse().ok());
         value.unwrap_or_else(|| pgrx::error!("expected a number"))
     }
 

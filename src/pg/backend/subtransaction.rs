@@ -42,14 +42,6 @@ pub(in crate::pg) fn read_only_if_possible<T>(
     })
 }
 
-/// Runs `work`, which stays; an ERROR undoes it, and is raised again unless `instead` gives a result for it.
-pub(in crate::pg) fn attempt<T>(
-    work: impl FnOnce() -> T + std::panic::UnwindSafe,
-    instead: impl FnOnce(&Caught) -> Option<T>,
-) -> T {
-    run(false, work, instead)
-}
-
 /// Classes of ERRORs, each named by one of them, that say nothing of the work but of the session or the
 /// server. ERRORs that functions raise may be in any other class.
 const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
@@ -63,16 +55,19 @@ const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
 /// More bytes than the server allocates to begin a subtransaction.
 const MEMORY_TO_BEGIN: usize = 256 << 10;
 
-/// Runs `work` in a subtransaction. `instead` may give a result for an ERROR; others are raised again.
-fn run<T>(
+/// Runs `work` in a subtransaction. What it does stays, unless it is `read_only` or ends by an ERROR, which is
+/// raised again unless `instead` gives a result for it.
+pub(in crate::pg) fn run<T>(
     read_only: bool,
     work: impl FnOnce() -> T + std::panic::UnwindSafe,
     instead: impl FnOnce(&Caught) -> Option<T>,
 ) -> T {
     // SAFETY: reads variables of this backend.
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
+    // An earlier one may have ended for want of memory.
+    or_raise(memory::begin());
     // The server ends a session in which a subtransaction has begun by half.
-    or_raise(memory::ask(MEMORY_TO_BEGIN));
+    drop(or_raise(memory::hold(MEMORY_TO_BEGIN)));
     // SAFETY: ended by exactly one of the calls below.
     unsafe {
         pg_sys::BeginInternalSubTransaction(std::ptr::null());

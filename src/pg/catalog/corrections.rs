@@ -72,12 +72,6 @@ fn forget_uncorrected() {
     UNCORRECTED.iter().for_each(|place| place.store(0, Ordering::Relaxed));
 }
 
-fn forget_all() {
-    forget_uncorrected();
-    forget_in(&READ, std::mem::take);
-    forget_in(&INDEXES, std::mem::take);
-}
-
 /// Has what was read forgotten when it may have changed. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     // SAFETY: the functions are of this library, which is never unloaded.
@@ -118,7 +112,10 @@ fn forget_in<K, V, T>(
 unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
     if kept::forget_place(relation) {
-        return forget_all();
+        forget_uncorrected();
+        forget_in(&READ, std::mem::take);
+        forget_in(&INDEXES, std::mem::take);
+        return;
     }
     let of_index = forget_in(&INDEXES, |indexes| indexes.remove(&relation)).flatten();
     let table = of_index.map_or(relation, |(table, _)| table);

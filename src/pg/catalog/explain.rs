@@ -1,6 +1,5 @@
 //! EXPLAIN of a query in a read-only subtransaction, and the names in a plan back to oids.
 
-use io_probe_advise::plan;
 use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::Result;
@@ -21,7 +20,7 @@ pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
 
 /// What EXPLAIN prints in a format that is one text.
 pub(in crate::pg) fn printed(rows: &StatementRows) -> String {
-    rows.one_text(plan::MOST_BYTES).unwrap_or_default()
+    rows.one_text().unwrap_or_default()
 }
 
 /// The relation of this name, in this schema or on the search path; and an index of it.

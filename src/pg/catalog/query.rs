@@ -1,13 +1,13 @@
 //! A query of the user's, run with his rights in a subtransaction that may not write, and what it used.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 
 use io_probe_core::run::clock::{Clock, Monotonic};
 use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
-use crate::pg::backend::encoding::{copied, joined};
+use crate::pg::backend::encoding::joined;
 use crate::pg::backend::executor::ParallelPlans;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::rethrow::pointing_into;
@@ -25,9 +25,9 @@ impl Query {
 }
 
 impl Argument for Query {
-    unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller vouches for a datum of type text, of which the server makes a C string.
-        Self(unsafe { copied(datum, |string| joined(&[CStr::from_ptr(string).to_bytes()])) })
+    unsafe fn read(printed: *const c_char) -> Self {
+        // SAFETY: the caller vouches for it.
+        Self(joined(&[unsafe { CStr::from_ptr(printed) }.to_bytes()]))
     }
 }
 

@@ -6,7 +6,7 @@ use pgrx::datum::DatumWithOid;
 use super::probe::ProbeFunction;
 use super::tables::Tables;
 use crate::error::Result;
-use crate::pg::backend::encoding::{MOST_BYTES, Text};
+use crate::pg::backend::encoding::Text;
 use crate::pg::backend::lock::check_may_write;
 use crate::pg::backend::statement::StatementRows;
 use crate::pg::backend::{JsonbText, SqlInterval};
@@ -97,7 +97,7 @@ pub(crate) fn insert(
     );
     let arguments = [result.clone().into(), label.into(), DatumWithOid::null_oid(probe.row_type)];
     let answer = settings::with(&settings::OWN_FORMS, || {
-        tables.write(&statement, &arguments, |rows| rows.one_text(MOST_BYTES).unwrap_or_default())
+        tables.write(&statement, &arguments, |rows| rows.one_text().unwrap_or_default())
     });
     answer.parse().map_err(|_| answer)
 }

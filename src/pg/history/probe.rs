@@ -2,13 +2,11 @@
 
 use std::panic::UnwindSafe;
 
-use io_probe_core::run::memory;
 use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use crate::error::or_raise;
-use crate::pg::backend::encoding::{MOST_BYTES, c_string};
+use crate::pg::backend::encoding::c_string;
 use crate::pg::backend::names::{self, from_own};
 use crate::pg::backend::rethrow::Caught;
 use crate::pg::backend::subtransaction;
@@ -127,7 +125,7 @@ impl ProbeFunction {
     pub(crate) fn run(&self, values: &[(&str, Given<'_>)]) -> Result<String, Failed> {
         let statement = c_string(&self.statement(values));
         attempt(|| {
-            let rows = Spi::connect(|_| names::run(&statement, &[], Some(self.oid)).one_text(MOST_BYTES));
+            let rows = Spi::connect(|_| names::run(&statement, &[], Some(self.oid)).one_text());
             rows.unwrap_or_else(|| "[]".to_owned())
         })
     }
@@ -186,12 +184,7 @@ impl ProbeFunction {
 
 /// Runs a probe in a subtransaction. An ERROR that is not the caller's business but bad luck is caught.
 pub(crate) fn attempt<T>(probe: impl FnOnce() -> T + UnwindSafe) -> Result<T, Failed> {
-    let with_reserve = || {
-        // An earlier one may have ended for want of memory.
-        or_raise(memory::begin());
-        Ok(probe())
-    };
-    subtransaction::attempt(with_reserve, |error| failed(error).map(Err))
+    subtransaction::run(false, || Ok(probe()), |error| failed(error).map(Err))
 }
 
 /// None for an ERROR that is to be raised again.

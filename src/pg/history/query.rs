@@ -4,14 +4,11 @@
 //! Read with the caller's rights. Tables and views are found through the extension, not through search_path,
 //! under which the queries see nothing but the server's own functions and operators.
 
-use io_probe_core::run::memory;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::MOST_OF_TEXT;
 use super::tables::Tables;
-use crate::error::or_raise;
-use crate::pg::backend::encoding::MOST_BYTES;
 use crate::pg::backend::names;
 use crate::pg::settings;
 
@@ -122,9 +119,7 @@ pub(crate) fn report_lines(run: i64, most: usize) -> Option<Vec<String>> {
          WHERE run_id = $1 AND EXISTS (SELECT FROM {schema}.io_probe_runs AS run \
              WHERE run.id = line.run_id AND probe = 'report' AND status = 'ok') ORDER BY ordinal LIMIT {most}"
     );
-    let rows = names::run_own(&query, &[run.into()], |rows| {
-        or_raise(memory::collect(rows.texts(MOST_BYTES).flatten()))
-    });
+    let rows: Vec<String> = names::rows(&query, &[run.into()]);
     (!rows.is_empty()).then_some(rows)
 }
 

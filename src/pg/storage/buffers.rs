@@ -6,9 +6,10 @@ use std::ops::Range;
 use io_probe_core::files::Part;
 use io_probe_core::files::holes::Holes;
 use io_probe_core::run::budget::{Stop, StopCheck};
+use io_probe_core::run::memory;
 use pgrx::pg_sys;
 
-use crate::error::Error;
+use crate::error::or_raise;
 use crate::pg::backend::interrupts;
 pub(crate) use crate::pg::compat::EVICTS_SHARED_BUFFERS;
 use crate::pg::compat::{self, buffer_state};
@@ -140,14 +141,8 @@ impl<'a> Resident<'a> {
 
     pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
         self.blocks.get_or_init(|| {
-            let mut blocks = Vec::new();
-            for page in resident_pages(self.relation).filter(|page| page.fork == self.fork.number()) {
-                if blocks.try_reserve(1).is_err() {
-                    let bytes = size_of_val(&blocks[..]);
-                    Error::from(io_probe_core::Error::NoMemory { bytes }).raise();
-                }
-                blocks.push(page.block);
-            }
+            let pages = resident_pages(self.relation).filter(|page| page.fork == self.fork.number());
+            let mut blocks = or_raise(memory::collect(pages.map(|page| page.block)));
             blocks.sort_unstable();
             blocks.dedup();
             blocks

@@ -114,8 +114,7 @@ fn take_looks(watch: &Watch, shared: &SamplerShared) {
         // Not under the lock: the end of the run would wait for slow files.
         drop(run);
         // A look that is left out makes its two intervals one.
-        let memory = memory::hold(MEMORY_OF_LOOK);
-        let look = memory.is_ok().then(|| watch.look());
+        let look = memory::hold(MEMORY_OF_LOOK).map(|_memory| watch.look());
         run = shared.lock();
         look.into_iter().for_each(|look| run.series.add(look));
         due = run.series.due(Monotonic.now());

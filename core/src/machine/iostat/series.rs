@@ -89,14 +89,11 @@ impl SnapshotSeries {
     /// [`NoMemory`](crate::Error::NoMemory) when there is no room for them.
     pub fn samples(&self) -> Result<Vec<Sample>> {
         let mut known = vec![false; self.snapshots[0].devices.len()];
-        let mut samples = memory::list_of(self.len())?;
-        for pair in self.snapshots.windows(2) {
-            memory::check()?;
+        memory::collect(self.snapshots.windows(2).map(|pair| {
             for (known, device) in known.iter_mut().zip(&pair[0].devices) {
                 *known |= device.counters.is_some();
             }
-            samples.push(pair[1].since(&pair[0], &known));
-        }
-        Ok(samples)
+            pair[1].since(&pair[0], &known)
+        }))
     }
 }

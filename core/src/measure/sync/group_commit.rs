@@ -33,9 +33,6 @@ use crate::{Error, Result};
 /// The threads' name in `/proc`.
 const NAME: &str = "io_probe_sync";
 
-/// Bytes of a thread's stack, and of what the C library keeps for a thread.
-const MEMORY_OF_THREAD: usize = 256 << 10;
-
 /// The longest write of a flush, as the server's with wal_buffers at its largest default.
 const LONGEST_WRITE: u64 = 16 << 20;
 
@@ -60,11 +57,6 @@ impl GroupCommit {
         let block = u64::from(case.write_bytes);
         let all = u64::from(self.committers) * self.bytes_of_commit(case) + 2 * block;
         all.min(LONGEST_WRITE) / block * block
-    }
-
-    /// Bytes that its threads take at most, and what a turn allocates.
-    pub(super) fn memory(&self) -> usize {
-        (4 << 20) + if self.committers > 1 { self.committers as usize * MEMORY_OF_THREAD } else { 0 }
     }
 
     fn bytes_of_commit(&self, case: &Case) -> u64 {

@@ -29,21 +29,13 @@ pub(super) struct MeasuredOf {
 impl MeasuredOf {
     /// Reads it for an index as it is now; None if it or its table is gone. Locks on both must be held.
     pub(super) fn now(table: pg_sys::Oid, index: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: both are closed again, or an ERROR closes them. The first key of an index is a column of
-        // its table, or 0 for an expression, of which the index itself has the statistics.
+        // SAFETY: the caller holds locks on both. The first key of an index is a column of its table, or 0
+        // for an expression, of which the index itself has the statistics.
         unsafe {
-            let relation = pg_sys::RelationIdGetRelation(table);
-            if relation.is_null() {
-                return None;
-            }
-            let (file, rows) = (compat::file_id(relation).number, (*(*relation).rd_rel).reltuples);
-            pg_sys::RelationClose(relation);
-            let relation = pg_sys::RelationIdGetRelation(index);
-            if relation.is_null() {
-                return None;
-            }
-            let column = (*(*relation).rd_index).indkey.values.as_slice(1)[0];
-            pg_sys::RelationClose(relation);
+            let of_table =
+                |open: pg_sys::Relation| (compat::file_id(open).number, (*(*open).rd_rel).reltuples);
+            let (file, rows) = opened(table, of_table)?;
+            let column = opened(index, |open| (*(*open).rd_index).indkey.values.as_slice(1)[0])?;
             let (of, column) = if column == 0 { (index, 1) } else { (table, column) };
             let analyzed = statistics::correlation(of, column);
             Some(Self { analyzed: analyzed.unwrap_or(0.0), file, rows })
@@ -104,8 +96,8 @@ pub(super) fn forget_place(relation: pg_sys::Oid) -> bool {
     is_it
 }
 
-/// What is kept of a table's indexes. None where a lock would have to be waited for, or there is no memory. A
-/// lock on the table must be held.
+/// What is kept of a table's indexes. None where a lock would have to be waited for. A lock on the table must
+/// be held.
 pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
     if PLACE.get().is_none() {
         // SAFETY: in a transaction, as planning and calls are.
@@ -134,11 +126,8 @@ pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
 /// To be called in a transaction.
 unsafe fn find() -> Option<Option<pg_sys::Oid>> {
     // The indexes that are looked into, with their tables.
-    let held = [pg_sys::ExtensionNameIndexId, pg_sys::DependDependerIndexId]
-        .map(|index| Held::take(pg_sys::Oid::from(index)));
-    if held.iter().any(Option::is_none) {
-        return None;
-    }
+    let _by_name = Held::take(pg_sys::Oid::from(pg_sys::ExtensionNameIndexId))?;
+    let _by_depender = Held::take(pg_sys::Oid::from(pg_sys::DependDependerIndexId))?;
     // SAFETY: a scan of a catalog by its index on names, ended and closed; what it finds is such a tuple.
     // Other lookups give 0 for what is not there.
     unsafe {
@@ -209,9 +198,8 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
         let mut keys = [equals(1, &schema_name), equals(2, &table_name)];
         let (none, count, keys) = (std::ptr::null_mut(), keys.len() as i32, keys.as_mut_ptr());
         let scan = pg_sys::systable_beginscan(corrections, primary, is_by_names, none, count, keys);
-        let mut found = Some(Vec::new());
+        let (mut found, mut is_free) = (Vec::new(), true);
         for _ in 0..MOST_KEPT {
-            let Some(kept) = &mut found else { break };
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() {
                 break;
@@ -236,17 +224,14 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
             }
             // Without this lock DROP INDEX CONCURRENTLY may end before the index is opened.
             let Some(_held) = Held::take(index) else {
-                found = None;
+                is_free = false;
                 break;
             };
             let Some(now) = MeasuredOf::now(table, index) else { continue };
-            match kept.try_reserve(1) {
-                Ok(()) => kept.push(Kept { index, correlation, stale: of.stale(&now) }),
-                Err(_) => found = None,
-            }
+            found.push(Kept { index, correlation, stale: of.stale(&now) });
         }
         pg_sys::systable_endscan(scan);
-        found
+        is_free.then_some(found)
     }
 }
 
@@ -255,17 +240,29 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
 /// # Safety
 /// `index` must be the oid of an index, on which this session holds a lock.
 unsafe fn begins_with_names(index: pg_sys::Oid) -> bool {
-    // SAFETY: the caller vouches for it; closed again, or by an ERROR. An index has as many keys as it says.
+    // SAFETY: the caller vouches for it. An index has as many keys as it says.
+    let begins = |open: pg_sys::Relation| unsafe {
+        let form = (*open).rd_index;
+        (*form).indisvalid && (*form).indnkeyatts >= 2 && (*form).indkey.values.as_slice(2) == [1, 2]
+    };
+    // SAFETY: the caller vouches for the lock.
+    unsafe { opened(index, begins) }.unwrap_or(false)
+}
+
+/// What `read` makes of a relation; None if it is gone.
+///
+/// # Safety
+/// This session must hold a lock on it.
+unsafe fn opened<T>(oid: pg_sys::Oid, read: impl FnOnce(pg_sys::Relation) -> T) -> Option<T> {
+    // SAFETY: the caller vouches for the lock; closed again, or by an ERROR.
     unsafe {
-        let relation = pg_sys::RelationIdGetRelation(index);
+        let relation = pg_sys::RelationIdGetRelation(oid);
         if relation.is_null() {
-            return false;
+            return None;
         }
-        let form = (*relation).rd_index;
-        let begins =
-            (*form).indisvalid && (*form).indnkeyatts >= 2 && (*form).indkey.values.as_slice(2) == [1, 2];
+        let read = read(relation);
         pg_sys::RelationClose(relation);
-        begins
+        Some(read)
     }
 }
 
