@@ -55,8 +55,8 @@ const NOT_OF_THE_WORK: [PgSqlErrorCode; 5] = [
 /// More bytes than the server allocates to begin a subtransaction.
 const MEMORY_TO_BEGIN: usize = 256 << 10;
 
-/// Runs `work` in a subtransaction. What it does stays, unless it is `read_only` or ends by an ERROR, which is
-/// raised again unless `instead` gives a result for it.
+/// Runs `work` in a subtransaction. What it does stays, unless it is `read_only` or ends by an ERROR, which
+/// is raised again unless `instead` gives a result for it.
 pub(in crate::pg) fn run<T>(
     read_only: bool,
     work: impl FnOnce() -> T + std::panic::UnwindSafe,

@@ -45,8 +45,8 @@ impl IoLimit {
         self.is_of_reads
     }
 
-    /// Did it hold us back meanwhile, by the device's own counters? Of the bytes that it moved, `own` are ours,
-    /// where that is known.
+    /// Did it hold us back meanwhile, by the device's own counters? Of the bytes that it moved, `own` are
+    /// ours, if that is known.
     pub fn held_back(&self, activity: &Activity, own: Option<u64>) -> bool {
         let traffic = if self.is_of_reads { &activity.reads } else { &activity.writes };
         let is_ours = own.is_none_or(|own| own as f64 >= OWN_SHARE * traffic.bytes as f64);

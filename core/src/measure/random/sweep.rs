@@ -224,7 +224,7 @@ impl Depths<'_, '_> {
         self.steps.iter_mut().filter_map(|step| step.run.as_mut()).for_each(|run| run.slowed = slowed);
     }
 
-    /// The beginning of a turn of a depth that starts now: a part of its time, or of what it may fetch at most.
+    /// The beginning of a depth's turn that starts now: a part of its time, or of what it may fetch at most.
     fn lead(&self, contender: usize, limits: &Limits, now: u64) -> Lead {
         let source = self.fetch_order.source();
         let most = (limits.max_bytes / u64::from(source.block_size())).min(source.blocks());
