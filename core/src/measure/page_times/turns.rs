@@ -37,7 +37,8 @@ const MOST_STRETCHES: usize = 8;
 /// anywhere in a window: the reader waits once a window, and the wait must be in or out by chance.
 const WINDOWS_OF_SCAN: u64 = 2;
 const LEAST_SCAN: u64 = 8 << 20;
-const LEAST_WARM_UP: u64 = 1 << 20;
+/// A volume that is held at a rate lets through at once what it has saved up, as much as it gives in 10 ms.
+const LEAST_WARM_UP: u64 = 3 << 19;
 
 /// Bytes that a sequential turn times at least where a control group limits reads: the kernel lets through in
 /// steps what it allows for a tenth of a second. The most of this allowance that a turn reads before it is
@@ -55,6 +56,9 @@ const SPARSE_PER_PAIR: usize = 2;
 const TURNS: u32 = 200;
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 const LONGEST_TURN: Duration = Duration::from_millis(100);
+
+/// Bursts of a limit that a long turn times at least.
+const BURSTS: u32 = 4;
 
 /// A long turn takes at most this many times as long: one in order, which times whole windows, for a part of
 /// one is no figure; and one at random that has to outlast a limit's allowance.
@@ -158,7 +162,7 @@ impl<'a> Turns<'a> {
             spans: Spans::new(run, longest / block_size, OS_BYTES / block_size),
             rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
             length_ns: nanoseconds(turn),
-            long_ns: nanoseconds((turn * LONG).min(length / LEAST_LONG_TURNS as u32).max(turn)),
+            long_ns: nanoseconds(long_turn(run, turn, length)),
             random_blocks: run.observer.limits_reads().then_some(LONG_RANDOM_BLOCKS),
             most_stretches: MOST_STRETCHES,
             idle: 0,
@@ -284,7 +288,7 @@ impl<'a> Turns<'a> {
         ((warm_up_bytes(self.run) + phase) / block_size, scan_bytes(self.run) / block_size)
     }
 
-    /// Blocks of a turn with gaps before it is timed: what a limit lets through at once, and one more, which
+    /// Blocks of a turn before it is timed: what a limit lets through at once, and one more, which
     /// waits.
     fn lead(&self) -> u64 {
         let block_size = u64::from(self.run.source.block_size());
@@ -407,7 +411,8 @@ impl<'a> Turns<'a> {
 
     /// Reads from the device at random, one block at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS);
+        let lead = self.lead() as usize;
+        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS) + lead - 1;
         let affordable = budget.bytes_left() / u64::from(self.run.source.block_size()) / LEAST_LONG_TURNS;
         let wanted = wanted.min(affordable as usize).max(RANDOM_BLOCKS);
         let (blocks, cached) = match self.spans.scatter(wanted, &mut || budget.poll()) {
@@ -420,7 +425,10 @@ impl<'a> Turns<'a> {
         let (taken, cost, stop) = match self.random_blocks {
             None => self.first_at_random(blocks.split_at(blocks.len().min(RANDOM_BLOCKS)), budget)?,
             Some(RANDOM_BLOCKS) => self.fetch(self.order(&blocks, Way::Single), budget)?,
-            Some(_) => self.fetch(self.long_order(&blocks, Way::Single), budget)?,
+            Some(_) => {
+                let warm_up = lead.min(blocks.len() / 2);
+                self.fetch(Order { warm_up, ..self.long_order(&blocks, Way::Single) }, budget)?
+            }
         };
         self.add(|measured| &mut measured.device_random, taken, cached, Some(cost));
         Ok(stop)
@@ -632,12 +640,29 @@ fn window(run: &PageTimesRun<'_>) -> u64 {
     run.window.min(MOST_WINDOW)
 }
 
+/// Whole windows, or under a limit whole bursts.
 fn scan_bytes(run: &PageTimesRun<'_>) -> u64 {
-    let least = if run.observer.limits_reads() { LEAST_LIMITED_SCAN } else { LEAST_SCAN };
-    (WINDOWS_OF_SCAN * window(run)).max(least).next_multiple_of(window(run).max(1))
+    let windows = WINDOWS_OF_SCAN * window(run);
+    match burst(run) {
+        0 => windows.max(LEAST_SCAN).next_multiple_of(window(run).max(1)),
+        burst => windows.max(LEAST_LIMITED_SCAN).next_multiple_of(burst),
+    }
 }
 
 fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {
-    let allowance = run.observer.allowance(window(run)).min(MOST_ALLOWANCE);
-    window(run).max(LEAST_WARM_UP).max(allowance)
+    window(run).max(LEAST_WARM_UP).max(burst(run))
+}
+
+/// Bytes of a scan that a limit lets through at once; 0 without one.
+fn burst(run: &PageTimesRun<'_>) -> u64 {
+    run.observer.allowance(window(run)).min(MOST_ALLOWANCE)
+}
+
+/// How long a long turn lasts: under a limit whole bursts.
+fn long_turn(run: &PageTimesRun<'_>, turn: Duration, length: Duration) -> Duration {
+    let long = (turn * LONG).min(length / LEAST_LONG_TURNS as u32).max(turn);
+    match run.observer.bursts_every() {
+        Duration::ZERO => long,
+        every => every * ((long.as_nanos() / every.as_nanos()) as u32).max(BURSTS),
+    }
 }
