@@ -175,9 +175,9 @@ impl<'a> Observer<'a> {
 
     /// Bytes that the limits on reads let through at once after a pause, in requests of this size; 0 without
     /// one.
-    pub fn allowance(&self, request: u64) -> u64 {
+    pub fn burst(&self, request: u64) -> u64 {
         let of_reads = self.limits.iter().flatten().filter(|limit| limit.is_of_reads());
-        of_reads.map(|limit| limit.allowance(request)).min().unwrap_or(0)
+        of_reads.map(|limit| limit.burst(request)).min().unwrap_or(0)
     }
 
     /// From one burst to the next that a limit on reads lets through; zero without one.
@@ -302,7 +302,7 @@ mod tests {
         let leaves = [Leaf { name: "sda".to_owned(), ..Leaf::default() }];
         let observer = Observer::new(Account::Unknown, &leaves, &roots);
         assert!(observer.limits_reads());
-        assert_eq!((observer.allowance(8192), observer.allowance(1 << 20)), (300 * 8192, 300 << 20));
+        assert_eq!((observer.burst(8192), observer.burst(1 << 20)), (300 * 8192, 300 << 20));
         let before = observer.look();
         assert_eq!(observer.since(&before).held_back, HeldBack::default());
         // Within a moment, as many as in an hour.

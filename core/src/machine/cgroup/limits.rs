@@ -60,8 +60,8 @@ impl IoLimit {
         if self.is_of_bytes { bytes >= NEAR_BYTES * limit } else { requests >= NEAR_REQUESTS * limit }
     }
 
-    /// Bytes that it lets through at once after a pause, in requests of this size.
-    pub fn allowance(&self, request: u64) -> u64 {
+    /// Bytes that it lets through at once, in requests of this size.
+    pub fn burst(&self, request: u64) -> u64 {
         let burst = self.per_second * BURSTS_EVERY.as_millis() as u64 / 1000;
         burst.saturating_mul(if self.is_of_bytes { 1 } else { request })
     }

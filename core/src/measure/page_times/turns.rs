@@ -40,11 +40,11 @@ const LEAST_SCAN: u64 = 8 << 20;
 /// A volume that is held at a rate lets through at once what it has saved up, as much as it gives in 10 ms.
 const LEAST_WARM_UP: u64 = 3 << 19;
 
-/// Bytes that a sequential turn times at least where a control group limits reads: the kernel lets through in
-/// steps what it allows for a tenth of a second. The most of this allowance that a turn reads before it is
-/// timed.
-const LEAST_LIMITED_SCAN: u64 = 48 << 20;
-const MOST_ALLOWANCE: u64 = 64 << 20;
+/// Where a control group limits reads, the kernel lets them through in bursts. So many of them a long turn
+/// times; so many it may meet before it is timed and at its end; and the most bytes that count for one.
+const BURSTS: u32 = 4;
+const MORE_BURSTS: u64 = 3;
+const MOST_BURST: u64 = 16 << 20;
 
 /// Largest window, in bytes; larger ones are treated as this one.
 const MOST_WINDOW: u64 = 8 << 20;
@@ -56,9 +56,6 @@ const SPARSE_PER_PAIR: usize = 2;
 const TURNS: u32 = 200;
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 const LONGEST_TURN: Duration = Duration::from_millis(100);
-
-/// Bursts of a limit that a long turn times at least.
-const BURSTS: u32 = 4;
 
 /// A long turn takes at most this many times as long: one in order, which times whole windows, for a part of
 /// one is no figure; and one at random that has to outlast a limit's allowance.
@@ -262,12 +259,17 @@ impl<'a> Turns<'a> {
 
     /// An order of blocks from the device. The first one is not timed: it comes after something else.
     fn order<'o>(&self, blocks: &'o [u64], way: Way) -> Order<'o> {
-        Order { blocks, way, warm_up: 1, length_ns: self.length_ns, hits: 0 }
+        Order { blocks, way, warm_up: 1, lead_ns: self.length_ns / 2, length_ns: self.length_ns, hits: 0 }
     }
 
-    /// An order that takes longer, of blocks from the device.
-    fn long_order<'o>(&self, blocks: &'o [u64], way: Way) -> Order<'o> {
-        Order { length_ns: self.long_ns, ..self.order(blocks, way) }
+    /// An order that takes longer, of blocks from the device. Under a limit it is timed from a moment on, so
+    /// that it has whole bursts; blocks that all come at once are timed from the middle on.
+    fn long_order<'o>(&self, blocks: &'o [u64], way: Way, warm_up: usize) -> Order<'o> {
+        let (warm_up, lead_ns) = match self.run.observer.bursts_every() {
+            Duration::ZERO => (warm_up, self.long_ns / 2),
+            every => (blocks.len() / 2, nanoseconds(every)),
+        };
+        Order { warm_up, lead_ns, length_ns: self.long_ns, ..self.order(blocks, way) }
     }
 
     /// Has blocks read. A turn that has begun goes on to its end, also when the time of the run is up.
@@ -288,11 +290,11 @@ impl<'a> Turns<'a> {
         ((warm_up_bytes(self.run) + phase) / block_size, scan_bytes(self.run) / block_size)
     }
 
-    /// Blocks of a turn before it is timed: what a limit lets through at once, and one more, which
-    /// waits.
-    fn lead(&self) -> u64 {
+    /// Blocks at random or with gaps of a long turn under a limit; 0 without one.
+    fn of_bursts(&self) -> u64 {
         let block_size = u64::from(self.run.source.block_size());
-        self.run.observer.allowance(block_size).min(MOST_ALLOWANCE) / block_size + 1
+        let burst = self.run.observer.burst(block_size).min(MOST_BURST) / block_size;
+        (u64::from(BURSTS) + MORE_BURSTS) * burst
     }
 
     /// Waits until what the kernel reads ahead has arrived: it must not be in the next turn's way, and can't
@@ -350,7 +352,7 @@ impl<'a> Turns<'a> {
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
         if let Some(cached) = cold {
-            let order = Order { warm_up, ..self.long_order(&blocks, Way::Scan) };
+            let order = self.long_order(&blocks, Way::Scan, warm_up);
             let (taken, cost, stop) = self.fetch(order, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
@@ -411,8 +413,7 @@ impl<'a> Turns<'a> {
 
     /// Reads from the device at random, one block at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let lead = self.lead() as usize;
-        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS) + lead - 1;
+        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS).max(self.of_bursts() as usize);
         let affordable = budget.bytes_left() / u64::from(self.run.source.block_size()) / LEAST_LONG_TURNS;
         let wanted = wanted.min(affordable as usize).max(RANDOM_BLOCKS);
         let (blocks, cached) = match self.spans.scatter(wanted, &mut || budget.poll()) {
@@ -425,10 +426,7 @@ impl<'a> Turns<'a> {
         let (taken, cost, stop) = match self.random_blocks {
             None => self.first_at_random(blocks.split_at(blocks.len().min(RANDOM_BLOCKS)), budget)?,
             Some(RANDOM_BLOCKS) => self.fetch(self.order(&blocks, Way::Single), budget)?,
-            Some(_) => {
-                let warm_up = lead.min(blocks.len() / 2);
-                self.fetch(Order { warm_up, ..self.long_order(&blocks, Way::Single) }, budget)?
-            }
+            Some(_) => self.fetch(self.long_order(&blocks, Way::Single, 1), budget)?,
         };
         self.add(|measured| &mut measured.device_random, taken, cached, Some(cost));
         Ok(stop)
@@ -445,7 +443,7 @@ impl<'a> Turns<'a> {
         if stop.is_some() || many.len() < few.len() {
             return Ok((first, cost, stop));
         }
-        let (others, more, stop) = self.fetch(self.long_order(many, Way::Single), budget)?;
+        let (others, more, stop) = self.fetch(self.long_order(many, Way::Single, 1), budget)?;
         if are_uneven(first, others) {
             self.random_blocks = Some(LONG_RANDOM_BLOCKS);
         }
@@ -462,7 +460,7 @@ impl<'a> Turns<'a> {
         let span = SPAN / u64::from(self.run.source.block_size());
         // At a low density one stretch has few blocks, and with many in flight no more than a beginning and
         // an end.
-        let least = LEAST_FETCHES + 2.0 * (self.lead() - 1) as f64;
+        let least = LEAST_FETCHES.max(self.of_bursts() as f64);
         let wanted = (least / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
@@ -485,7 +483,7 @@ impl<'a> Turns<'a> {
         let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         // Where no block is left out, the kernel reads as far ahead as for a scan, and whole windows are
         // timed.
-        let (warm_up, timed) = if density < 1.0 { (self.lead(), u64::MAX) } else { self.whole_windows() };
+        let (warm_up, timed) = if density < 1.0 { (1, u64::MAX) } else { self.whole_windows() };
         let mut blocks: Vec<u64> =
             ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
         // Other blocks make up for those that are passed over, as far as there are enough.
@@ -497,12 +495,9 @@ impl<'a> Turns<'a> {
         blocks.truncate(usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order = match density < 1.0 && warm_up == 1 {
+            let order = match density < 1.0 && self.of_bursts() == 0 {
                 true => self.order(&blocks, way),
-                false => Order {
-                    warm_up: (warm_up as usize).min(blocks.len() / 2),
-                    ..self.long_order(&blocks, way)
-                },
+                false => self.long_order(&blocks, way, (warm_up as usize).min(blocks.len() / 2)),
             };
             let (taken, cost, stop) = self.fetch(order, budget)?;
             let cached = share_of(cached, &taken, all);
@@ -640,29 +635,26 @@ fn window(run: &PageTimesRun<'_>) -> u64 {
     run.window.min(MOST_WINDOW)
 }
 
-/// Whole windows, or under a limit whole bursts.
+/// Whole windows; and as many bytes as the bursts of a limit that are timed, and one more.
 fn scan_bytes(run: &PageTimesRun<'_>) -> u64 {
-    let windows = WINDOWS_OF_SCAN * window(run);
-    match burst(run) {
-        0 => windows.max(LEAST_SCAN).next_multiple_of(window(run).max(1)),
-        burst => windows.max(LEAST_LIMITED_SCAN).next_multiple_of(burst),
-    }
+    let bursts = (u64::from(BURSTS) + 1) * burst(run);
+    (WINDOWS_OF_SCAN * window(run)).max(LEAST_SCAN).max(bursts).next_multiple_of(window(run).max(1))
 }
 
 fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {
-    window(run).max(LEAST_WARM_UP).max(burst(run))
+    window(run).max(LEAST_WARM_UP).max((MORE_BURSTS - 1) * burst(run))
 }
 
 /// Bytes of a scan that a limit lets through at once; 0 without one.
 fn burst(run: &PageTimesRun<'_>) -> u64 {
-    run.observer.allowance(window(run)).min(MOST_ALLOWANCE)
+    run.observer.burst(window(run)).min(MOST_BURST)
 }
 
-/// How long a long turn lasts: under a limit whole bursts.
+/// How long a long turn is timed: under a limit whole bursts.
 fn long_turn(run: &PageTimesRun<'_>, turn: Duration, length: Duration) -> Duration {
     let long = (turn * LONG).min(length / LEAST_LONG_TURNS as u32).max(turn);
     match run.observer.bursts_every() {
         Duration::ZERO => long,
-        every => every * ((long.as_nanos() / every.as_nanos()) as u32).max(BURSTS),
+        every => every * BURSTS,
     }
 }

@@ -100,11 +100,11 @@ impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
         let elapsed = self.watch.last() - self.begun;
         let warm_up = (self.order.warm_up as u64).saturating_sub(self.watch.blocks());
         match self.hits_when_timed {
-            // A warm-up that takes half of the time has lasted long enough.
-            None if warm_up == 0 || elapsed > self.order.length_ns / 2 => self.time(),
+            None if warm_up == 0 || elapsed > self.order.lead_ns => self.time(),
             None => self.step = self.step.min(warm_up),
             Some(_) => {
-                if elapsed > self.order.length_ns && self.watch.rated().work >= LEAST_BLOCKS as u64 {
+                let timed = self.watch.rated();
+                if timed.ns >= self.order.length_ns && timed.work >= LEAST_BLOCKS as u64 {
                     self.stop_at = self.handed_out;
                 }
             }

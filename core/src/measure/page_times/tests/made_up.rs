@@ -152,11 +152,13 @@ impl BlockReader<Order<'_>> for MadeUp<'_> {
         let factor = 1.0 + (self.noise)(order.way);
         let (mut fetched, mut read) = (0, 0);
         watch.begin();
+        let begun = self.clock.now();
         for (index, block) in order.blocks.iter().enumerate() {
             if index % 64 == 0 {
                 watch.idle();
             }
-            watch.rate(index >= order.warm_up);
+            let elapsed = self.clock.now() - begun;
+            watch.rate(index >= order.warm_up || elapsed > order.lead_ns);
             let timed = watch.rated();
             let over = timed.ns >= order.length_ns && timed.work >= LEAST_BLOCKS as u64;
             if watch.stop().is_some() || over {
