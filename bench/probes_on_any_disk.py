@@ -93,8 +93,8 @@ def sync():
 
 
 def mib_of_scan(file):
-    """As the kernel reads ahead for a server: blocks in order, through the OS cache."""
-    return fio(file, "read", "--ioengine=psync") / MIB * BLOCK
+    """As the kernel reads ahead for a server: blocks in order, through the OS cache. fio's own hint would double the window."""
+    return fio(file, "read", "--ioengine=psync", "--fadvise_hint=0") / MIB * BLOCK
 
 
 def syncs(file):

@@ -59,6 +59,11 @@ const LONGEST_TURN: u64 = 128 << 20;
 /// help, as it does not help a scan that is longer.
 const KERNEL_TURN: u64 = 64 << 20;
 
+/// Where a control group limits reads, a turn lasts so many of the bursts that it lets through, where there is
+/// time for that: the first costs none. The most bytes that count for one.
+const BURSTS: u32 = 10;
+const MOST_BURST: u64 = 16 << 20;
+
 /// Fewest rounds: the first is warm-up.
 const LEAST_ROUNDS: u64 = 2;
 /// Most rounds: more would say nothing new of a small relation.
@@ -198,7 +203,8 @@ pub fn curve(
     let rate = run.limits.bytes_per_s(block_size);
     // The kernel's row has two turns a round: its own, and the twin's.
     let most = (run.limits.max_bytes / LEAST_ROUNDS / 2).min(rate.unwrap_or(u64::MAX));
-    let turn = (WINDOWS_OF_TURN * widest).clamp(SHORTEST_TURN, LONGEST_TURN);
+    let bursts = u64::from(BURSTS) * run.observer.burst(run.in_force.max(block_size)).min(MOST_BURST);
+    let turn = (WINDOWS_OF_TURN * widest).clamp(SHORTEST_TURN, LONGEST_TURN).max(bursts);
     let [turn_blocks, kernel_blocks] = [turn, turn.max(KERNEL_TURN)]
         .map(|bytes| (bytes.min(most) / block_size).clamp(1, run.source.blocks().max(1)));
     let rows = run.windows.len() as u32 + 1;
@@ -338,7 +344,8 @@ impl WindowTurns<'_> {
     fn longest(&self, window: u64) -> Duration {
         let limit = self.run.limits.duration / TURNS_OF_WINDOW;
         let for_windows = Duration::from_nanos((WINDOWS_IN_TIME * window as f64 * self.kernel_pace) as u64);
-        limit.max(SHORTEST_OF_TURNS).max(for_windows).min(self.length)
+        let bursts = (BURSTS * self.run.observer.bursts_every()).min(self.length / TURNS_OF_WINDOW);
+        limit.max(SHORTEST_OF_TURNS).max(for_windows).max(bursts).min(self.length)
     }
 
     /// Reads the blocks of a turn; a reason to stop ends all.
