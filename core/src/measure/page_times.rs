@@ -69,7 +69,7 @@ pub struct Order<'a> {
     pub warm_up: usize,
     /// Nanoseconds after which blocks are timed in any case.
     pub lead_ns: u64,
-    /// Nanoseconds of timed blocks after which no further one is begun; [`LEAST_BLOCKS`] are read in any case.
+    /// Nanoseconds of timed blocks after which no more is begun; [`LEAST_BLOCKS`] are read in any case.
     pub length_ns: u64,
     /// Filled in by the reader: how many of the timed blocks were in shared buffers.
     pub hits: u64,

@@ -59,7 +59,7 @@ const LONGEST_TURN: u64 = 128 << 20;
 /// help, as it does not help a scan that is longer.
 const KERNEL_TURN: u64 = 64 << 20;
 
-/// Where a control group limits reads, a turn lasts so many of the bursts that it lets through, where there is
+/// Where a control group limits reads, a turn lasts so many of the bursts that it lets through, if there is
 /// time for that: the first costs none. The most bytes that count for one.
 const BURSTS: u32 = 10;
 const MOST_BURST: u64 = 16 << 20;
