@@ -759,7 +759,8 @@ impl Engine for Volume<'_> {
         let now = self.clock.now();
         let turn = self.next.get().max(now.saturating_sub(self.saves)) + self.every.get();
         self.next.set(turn);
-        let turn = if self.bursts_every > 0 { turn / self.bursts_every * self.bursts_every } else { turn };
+        let burst = turn.checked_div(self.bursts_every);
+        let turn = burst.map_or(turn, |burst| burst * self.bursts_every);
         self.in_flight.push_back((turn.max(now + self.takes), slot));
     }
 
