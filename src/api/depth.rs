@@ -2,7 +2,7 @@
 
 use io_probe_advise::first_as_good;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::IoDelta;
+use io_probe_core::machine::observer::{HeldBack, IoDelta};
 use io_probe_core::measure::random::{self, Engines, FetchOrder, Look, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -190,11 +190,12 @@ impl DepthCurve {
         if with_data > 0 && self.from_device.is_none() {
             caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
-        // All depths are looked at together: a shallow one may be far from a limit that others reached.
-        let rate = step.run.as_ref().and_then(RandomRun::iops);
-        let block_size = relation.block_size() as f64;
-        let held_back = rate.map(|rate| self.cost.held_back.at(rate, rate * block_size));
-        caveats.note_held_back(held_back.as_ref().unwrap_or(&self.cost.held_back));
+        // A shallow depth may be far from a limit that deep ones reach.
+        let rate = step.run.as_ref().and_then(RandomRun::iops).filter(|_| !self.is_void());
+        let limits = rate.map_or_else(Vec::new, |rate| {
+            relation.observer(Account::Own).limits_near(rate, rate * relation.block_size() as f64)
+        });
+        caveats.note_held_back(&HeldBack { limits, quota: self.cost.held_back.quota });
         if self.cost.is_disturbed() {
             caveats.doubt_since(
                 Doubt::Others,

@@ -81,12 +81,6 @@ impl HeldBack {
         Self { quota: self.quota.then(later.quota), ..self }
     }
 
-    /// What of it holds back so many requests and bytes a second.
-    pub fn at(&self, requests: f64, bytes: f64) -> Self {
-        let limits = self.limits.iter().filter(|limit| limit.is_near(requests, bytes));
-        Self { limits: limits.cloned().collect(), quota: self.quota }
-    }
-
     /// The quota of CPU time as a sentence, if it was short.
     pub fn quota_sentence(&self) -> Option<String> {
         let QuotaPeriods { all, used_up } = self.quota;
@@ -176,8 +170,19 @@ impl<'a> Observer<'a> {
     /// Bytes that the limits on reads let through at once after a pause, in requests of this size; 0 without
     /// one.
     pub fn burst(&self, request: u64) -> u64 {
+        let of_device = self.limits.iter().filter_map(|limits| {
+            let of_reads = limits.iter().filter(|limit| limit.is_of_reads());
+            of_reads.map(|limit| limit.burst(request)).min()
+        });
+        of_device.fold(0, u64::saturating_add)
+    }
+
+    /// The limits on reads that so many requests and bytes a second come near, if all devices have a like
+    /// part of them.
+    pub fn limits_near(&self, requests: f64, bytes: f64) -> Vec<IoLimit> {
+        let devices = self.limits.len().max(1) as f64;
         let of_reads = self.limits.iter().flatten().filter(|limit| limit.is_of_reads());
-        of_reads.map(|limit| limit.burst(request)).min().unwrap_or(0)
+        of_reads.filter(|limit| limit.is_near(requests / devices, bytes / devices)).cloned().collect()
     }
 
     /// From one burst to the next that a limit on reads lets through; zero without one.
@@ -221,7 +226,7 @@ impl<'a> Observer<'a> {
             .collect();
         let fetched = earlier.tally.bytes();
         let written = own_written_bytes().zip(earlier.written).map(|(now, then)| now.saturating_sub(then));
-        let limits = self.limits_near(&activities, fetched.ok(), written);
+        let limits = self.limits_reached(&activities, fetched.ok(), written);
         let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quota);
         // The group that had to wait most often, and of those that never had to one that has a quota.
         let quota = quotas.map(|(now, then)| now.since(*then)).max_by_key(|quota| (quota.used_up, quota.all));
@@ -231,7 +236,7 @@ impl<'a> Observer<'a> {
     }
 
     /// The limits that the devices came near, if it was we who read or wrote.
-    fn limits_near(
+    fn limits_reached(
         &self,
         activities: &[Option<Activity>],
         fetched: Option<u64>,

@@ -185,10 +185,15 @@ pub fn begin() -> Result<()> {
 
 /// Gives the allocator what is there from the start, and makes room for the destructors of more thread-local
 /// variables than this process has: Rust keeps a list of them that grows past all allocators, and ends the
-/// process where the system refuses that. To be called once, when the library is loaded.
+/// process where the system refuses that. To be called when the library is loaded, again after that failed.
 pub fn prepare() {
     let start = LAST.as_ptr().expose_provenance();
-    regions()[0] = Region { start, length: LAST.len(), held: true, ..Region::NONE };
+    let mut regions = regions();
+    // What a load that failed has left there stays.
+    if regions[0].length == 0 {
+        regions[0] = Region { start, length: LAST.len(), held: true, ..Region::NONE };
+    }
+    drop(regions);
     macro_rules! take_places {
         ($($name:ident)+) => {{
             thread_local! { $(static $name: String = const { String::new() };)+ }

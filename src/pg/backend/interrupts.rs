@@ -70,7 +70,7 @@ pub(crate) fn check() {
     }
 }
 
-/// A list of these items, of which a user may decide how many there are, with a [`check`] before each.
+/// A list of these items, of which a user may decide how many there are, with a [`check`] at each.
 pub(crate) fn collect<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     or_raise(memory::collect(items.into_iter().inspect(|_| check())))
 }

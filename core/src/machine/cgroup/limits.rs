@@ -62,7 +62,7 @@ impl IoLimit {
 
     /// Bytes that it lets through at once, in requests of this size.
     pub fn burst(&self, request: u64) -> u64 {
-        let burst = self.per_second * BURSTS_EVERY.as_millis() as u64 / 1000;
+        let burst = (self.per_second as f64 * BURSTS_EVERY.as_secs_f64()).max(1.0) as u64;
         burst.saturating_mul(if self.is_of_bytes { 1 } else { request })
     }
 }

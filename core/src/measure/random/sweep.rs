@@ -199,13 +199,11 @@ impl Depths<'_, '_> {
         share.saturating_sub(own.draining)
     }
 
-    /// So long, or a whole number of bursts, which has as many whatever moment it begins at.
+    /// The most whole bursts in this time: it has as many whatever moment it begins at. Without bursts, and
+    /// if it is shorter than one, all of it.
     fn of_bursts(&self, length: Duration) -> Duration {
-        if self.bursts_every.is_zero() {
-            return length;
-        }
         let bursts = length.as_secs_f64() / self.bursts_every.as_secs_f64();
-        self.bursts_every * (bursts as u32).max(1)
+        if (1.0..f64::from(u32::MAX)).contains(&bursts) { self.bursts_every * bursts as u32 } else { length }
     }
 
     /// Notes how many times as long a fetch took from some round on, at all depths together: each alone has
