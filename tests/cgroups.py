@@ -36,7 +36,7 @@ class Limit:
 def limited(version, device, **limits):
     """A limit by control groups of one version: read_bps is bytes a second, read_iops requests. None where it can't be set."""
     if version == "v1":
-        with _group("/sys/fs/cgroup/blkio", version, device, limits) as limit:
+        with _limits("/sys/fs/cgroup/blkio", version, device, limits) as limit:
             yield limit
         return
     found = re.search(r"^\S+ (\S+) cgroup2 ", read("/proc/mounts"), re.MULTILINE)
@@ -46,7 +46,7 @@ def limited(version, device, **limits):
     with contextlib.suppress(OSError):
         write(switch, "+io" if added else "")
     try:
-        with _group(root, version, device, limits) as limit:
+        with _limits(root, version, device, limits) as limit:
             yield limit
     finally:
         with contextlib.suppress(OSError):
@@ -68,36 +68,30 @@ def quota(share):
     places = [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", f"{share * period:.0f}"),
               ("/sys/fs/cgroup", "cpu.max", f"{share * period:.0f} {period}")]
     root, name, value = next(((root, *rest) for root, *rest in places if os.path.exists(f"{root}/cgroup.procs")), places[0])
-    folder = f"{root}/pg_io_probe_test_quota"
-    try:
-        os.mkdir(folder)
-    except OSError:
-        yield None
-        return
-    try:
-        possible = os.path.exists(f"{folder}/{name}")
-        if possible:
-            write(f"{folder}/{name}", value)
-        yield Limit(folder) if possible else None
-    finally:
-        wait_for(lambda: succeeds("rmdir", folder), "the processes to leave the cgroup")
+    with _group(f"{root}/pg_io_probe_test_quota", [(name, value)]) as limit:
+        yield limit
+
+
+def _limits(root, version, device, limits):
+    """A group in this folder that limits what is read of a device."""
+    number = os.stat(device).st_rdev
+    files = [(*FILES[version][name], value) for name, value in limits.items()]
+    settings = [(name, f"{os.major(number)}:{os.minor(number)} {word}{value}") for name, word, value in files]
+    return _group(f"{root}/pg_io_probe_test_{os.path.basename(device)}", settings)
 
 
 @contextlib.contextmanager
-def _group(root, version, device, limits):
-    """A group in this folder."""
-    folder = f"{root}/pg_io_probe_test_{os.path.basename(device)}"
+def _group(folder, settings):
+    """Meanwhile there is a group with these files' values; None where it can't be had."""
     try:
         os.mkdir(folder)
     except OSError:
         yield None
         return
     try:
-        number = os.stat(device).st_rdev
-        files = [(*FILES[version][name], value) for name, value in limits.items()]
-        possible = all(os.path.exists(f"{folder}/{name}") for name, _, _ in files)
-        for name, word, value in files if possible else []:
-            write(f"{folder}/{name}", f"{os.major(number)}:{os.minor(number)} {word}{value}")
+        possible = all(os.path.exists(f"{folder}/{name}") for name, _ in settings)
+        for name, value in settings if possible else []:
+            write(f"{folder}/{name}", value)
         yield Limit(folder) if possible else None
     finally:
         wait_for(lambda: succeeds("rmdir", folder), "the processes to leave the cgroup")

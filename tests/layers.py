@@ -35,12 +35,12 @@ def sync(place=None, sections=SYNCED, **arguments):
 
 
 class Layers(unittest.TestCase):
-    def place_on(self, directory, name="elsewhere"):
+    def place_on(self, directory):
         """A session of a server, and the clause for a table in a tablespace of the directory."""
         session = Session()
         self.addCleanup(session.close)
-        place = create_tablespace(session, name, directory)
-        self.addCleanup(session.run, f"DROP TABLE IF EXISTS probed; DROP TABLESPACE {name}")
+        place = create_tablespace(session, "elsewhere", directory)
+        self.addCleanup(session.run, "DROP TABLE IF EXISTS probed; DROP TABLESPACE elsewhere")
         session.run("SET pg_io_probe.scratch_reserve = 0; SET client_min_messages = warning")
         return session, place
 

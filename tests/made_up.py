@@ -23,12 +23,10 @@ def _script(*words):
 
 
 @contextlib.contextmanager
-def device(model="off", gib=2, readahead_kb=128):
-    """Meanwhile there is a device. Its file system is made, and mounted, under the model `off`."""
-    made = Device(gib)
+def device():
+    """Meanwhile there is a device, under the model `off`."""
+    made = Device()
     try:
-        made.readahead(readahead_kb)
-        made.model(model)
         yield made
     finally:
         made.remove()

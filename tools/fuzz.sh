@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh [build | TARGET [OPTION…] | minimise TARGET]: coverage-guided fuzzing of what the core reads from outside, by
-# libFuzzer, with the stable compiler. The targets, and what they promise, are in core/src/hostile.
+# fuzz.sh [build | TARGET [OPTION…] | minimise TARGET]: coverage-guided fuzzing of what core and advise read from
+# outside, by libFuzzer, with the stable compiler. The targets, and what they promise, are in core/src/hostile and
+# advise/src/hostile.
 #   without arguments     each target in turn, FUZZ_SECONDS each (default 1800)
 #   TARGET [OPTION…]      one, with options of libFuzzer
 #   minimise TARGET       leaves in the corpus only what its coverage needs

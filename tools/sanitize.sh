@@ -71,7 +71,7 @@ miri() {
     for toolchain in "" +nightly; do
         if cargo ${toolchain:+"$toolchain"} miri --version >/dev/null 2>&1; then
             CARGO_PROFILE_TEST_OPT_LEVEL=0 MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-no-short-fd-operations' PROPTEST_CASES=2 run miri \
-                cargo ${toolchain:+"$toolchain"} miri test -q -p io_probe_core --lib --no-fail-fast -- "${miri_knows[@]}"
+                cargo ${toolchain:+"$toolchain"} miri test -q -p io_probe_core -p io_probe_advise --lib --no-fail-fast -- "${miri_knows[@]}"
             return
         fi
     done

@@ -95,6 +95,10 @@ pub struct Node {
     pub index: Option<String>,
     /// How the node reads; `None` for one that scans neither a table nor an index.
     pub access: Option<NodeAccess>,
+    /// Does it share the relation with the other processes of a parallel plan?
+    pub is_parallel: bool,
+    /// Are its blocks the index's, or most of them?
+    pub reads_index: bool,
 }
 
 impl Deref for Node {
@@ -382,7 +386,8 @@ fn node(
         total_cost: item.number("Total Cost")?,
         ..ExplainRow::default()
     };
-    Ok(Node { row, schema, relation, index, access })
+    let reads_index = matches!(item.kind(), "Bitmap Index Scan" | "Index Only Scan");
+    Ok(Node { row, schema, relation, index, access, is_parallel: item.flag("Parallel Aware"), reads_index })
 }
 
 /// The node that a Bitmap Index Scan works for, past any BitmapAnd and BitmapOr: a Bitmap Heap Scan.

@@ -148,7 +148,7 @@ impl<R> Schedule<R> {
     }
 
     fn insert(&mut self, due: Due, flight: Flight<R>) {
-        let at = self.set + Duration::from_secs_f64(due.at);
+        let at = self.set.saturating_add(Duration::try_from_secs_f64(due.at).unwrap_or(Duration::MAX));
         self.due.insert((at, due.ticket), (due, flight));
     }
 

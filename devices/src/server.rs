@@ -374,7 +374,7 @@ impl Filesystem for Files {
 /// Serves a device of `size` bytes below a directory, until that is unmounted.
 ///
 /// # Errors
-/// When there is no memory file or no FUSE, or the directory can't be mounted on.
+/// When there is no FUSE, or the directory can't be mounted on.
 pub fn serve(directory: &Path, size: u64) -> io::Result<()> {
     // A wake-up may be this much late, in nanoseconds: 50,000 would be the default.
     nix::sys::prctl::set_timerslack(1)?;

@@ -2,6 +2,7 @@
 
 use io_probe_advise::first_as_good;
 use io_probe_core::machine::account::Account;
+use io_probe_core::machine::cgroup::IoLimit;
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
 use io_probe_core::measure::random::{self, Engines, FetchOrder, Look, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
@@ -72,8 +73,9 @@ struct DepthCurve {
     note: Option<String>,
     /// Percent of the blocks that came from the device.
     from_device: Option<f64>,
-    /// What else went on meanwhile.
+    /// What else went on meanwhile, and of each step the limits that it came near.
     cost: IoDelta,
+    limits: Vec<Vec<IoLimit>>,
     /// Bytes that had to be written back first.
     written_back: u64,
 }
@@ -101,7 +103,8 @@ impl DepthSweep {
             FetchOrder::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
         stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
-        let bursts_every = relation.observer(Account::Own).bursts_every();
+        let observer = relation.observer(Account::Own);
+        let bursts_every = observer.bursts_every();
         let sweep = Sweep { depths: &depths, limits: self.limits, seed: self.seed, bursts_every };
         let mut report = |done| call.progress.done(done);
         let ((steps, stop), cost) = call.observed(relation, Account::Own, |budget| {
@@ -111,6 +114,12 @@ impl DepthSweep {
         let fetches = runs(&steps).map(RandomRun::with_data).sum();
         let fetched = cost.fetched_bytes().map(|bytes| bytes.div_ceil(block_size));
         let shares = fetched.and_then(|fetched| Tiers::of_direct(fetches, fetched).percent());
+        // A shallow depth may be far from a limit that deep ones reach.
+        let near = |step: &Step| {
+            let iops = step.run.as_ref().and_then(RandomRun::iops)?;
+            Some(observer.limits_near(iops, iops * block_size as f64))
+        };
+        let limits = steps.iter().map(|step| near(step).unwrap_or_default()).collect();
         Ok(DepthCurve {
             steps,
             stop,
@@ -118,6 +127,7 @@ impl DepthSweep {
             note: queue.note,
             from_device: shares.map(|[_, _, device]| device),
             cost,
+            limits,
             written_back: fetch_order.written_back(),
         })
     }
@@ -133,7 +143,7 @@ impl DepthSweep {
         let depth = self.depths[index];
         let run = curve.and_then(|curve| curve.steps[index].run.as_ref());
         if let Some(curve) = curve {
-            curve.judge(&curve.steps[index], relation, &mut caveats);
+            curve.judge(index, relation, &mut caveats);
         }
         let timed = run.filter(|_| !curve.is_some_and(DepthCurve::is_void));
         let iops = timed.and_then(RandomRun::iops);
@@ -141,7 +151,7 @@ impl DepthSweep {
         DepthRow {
             depth,
             iops: iops.map(figure),
-            mib_s: iops.map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20))),
+            mib_s: iops.map(|iops| shared::mib_s(iops, block_size)),
             best: timed.and_then(|run| run.interval).and_then(|_| Some(curve?.knee()? == index)),
             engine: curve.map(|curve| curve.engines[usize::from(depth > 1)]),
             blks: run.map_or(0, |run| run.fetches),
@@ -171,7 +181,8 @@ impl DepthCurve {
         first_as_good(self.steps.iter().map(interval))
     }
 
-    fn judge(&self, step: &Step, relation: &ProbedRelation, caveats: &mut Caveats) {
+    fn judge(&self, index: usize, relation: &ProbedRelation, caveats: &mut Caveats) {
+        let step = &self.steps[index];
         match &step.run {
             Some(_) if self.is_void() => caveats.void(NOT_DIRECT),
             Some(run) => {
@@ -190,12 +201,8 @@ impl DepthCurve {
         if with_data > 0 && self.from_device.is_none() {
             caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
         }
-        // A shallow depth may be far from a limit that deep ones reach.
-        let rate = step.run.as_ref().and_then(RandomRun::iops).filter(|_| !self.is_void());
-        let limits = rate.map_or_else(Vec::new, |rate| {
-            relation.observer(Account::Own).limits_near(rate, rate * relation.block_size() as f64)
-        });
-        caveats.note_held_back(&HeldBack { limits, quota: self.cost.held_back.quota });
+        let limits = if self.is_void() { Vec::new() } else { self.limits[index].clone() };
+        caveats.note_held_back(&HeldBack { limits, ..self.cost.held_back.clone() });
         if self.cost.is_disturbed() {
             caveats.doubt_since(
                 Doubt::Others,

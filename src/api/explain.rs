@@ -124,8 +124,7 @@ fn prediction(
     given: Option<&Rc<PageTimes>>,
 ) -> Prediction {
     // An index scan visits both, and more blocks of the table.
-    let in_index = ["Bitmap Index Scan", "Index Only Scan"].iter().any(|kind| node.node_type.contains(kind));
-    let home = if in_index { indexid.or(relid) } else { relid };
+    let home = if node.reads_index { indexid.or(relid) } else { relid };
     let times = given.cloned().or_else(|| page_cost::recall(Tablespace::of_relation(home?)));
     times.map(|times| predict(node, &times, || relid.map(place))).unwrap_or_default()
 }

@@ -74,7 +74,7 @@ fn row(mut window: WindowResult, relation: &ProbedRelation, started_at: Timestam
     ReadaheadRow {
         window_kb: window.kb(),
         mode: window.mode.name(),
-        mib_s: window.mib_s(relation.block_size()).map(figure),
+        mib_s: window.mib_s(relation.block_size()),
         block_us: window.figures.map(|figures| us(figures.ns_per_block)),
         best: window.best,
         blockdev_setra: blockdev_setra.map(Text::from),

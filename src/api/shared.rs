@@ -226,7 +226,7 @@ impl Caveats {
 /// The worst of what went on beside a measurement, for advice that rests on it.
 pub(super) fn worst(disturbed: bool, held_back: &HeldBack) -> Option<Doubt> {
     let limited = (!held_back.limits.is_empty()).then_some(Doubt::Limited);
-    let short = held_back.quota.is_short().then_some(Doubt::CpuQuota);
+    let short = held_back.short_quota().map(|_| Doubt::CpuQuota);
     short.or(disturbed.then_some(Doubt::Others)).or(limited)
 }
 
@@ -242,6 +242,11 @@ pub(super) fn place(probed: &ProbedRelation) -> PlaceColumns {
         relname: Some(relation.name().to_owned().into()),
         spcname: relation.file_tablespace().name().map(Text::from),
     }
+}
+
+/// MiB a second, of so many blocks of this size a second.
+pub(super) fn mib_s(blocks: f64, block_size: u64) -> f64 {
+    figure(blocks * block_size as f64 / f64::from(1 << 20))
 }
 
 /// The 95 % interval of a row's main figure in microseconds, a time in nanoseconds.

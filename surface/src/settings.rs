@@ -108,7 +108,7 @@ numbers! {
          quarter of a second.");
     SCRATCH_LIMIT = Superuser("scratch_limit", 64, 1..=1 << 20, Mb,
         "Most that all scratch files of a probe may take together.",
-        "Probes that write do so in a nameless file, never in a relation.");
+        "Probes that write do so in a scratch file, never in a relation.");
     SCRATCH_RESERVE = Superuser("scratch_reserve", 1 << 10, 0..=i32::MAX, Mb,
         "Free space that a scratch file must leave on its file system.",
         "A server whose WAL finds no room stops, so be generous.");

@@ -37,9 +37,10 @@ pub fn plans(data: &[u8]) {
 /// The fields of each node that are not fractions.
 fn names(plan: &[Node]) -> Vec<impl PartialEq + std::fmt::Debug> {
     let of = |node: &Node| {
-        let Node { row, schema, relation, index, access } = node.clone();
+        let Node { row, schema, relation, index, access, is_parallel, reads_index } = node.clone();
         let place = (row.node_id, row.parent_id, row.level, access, row.loops);
-        (place, own(node), row.node_type, schema, relation, index, row.alias)
+        let kind = (row.node_type, is_parallel, reads_index);
+        (place, own(node), kind, schema, relation, index, row.alias)
     };
     plan.iter().map(of).collect()
 }

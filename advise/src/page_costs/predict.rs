@@ -77,8 +77,7 @@ fn blocks_us(blocks: u64, one: Option<Estimate>) -> Option<f64> {
 /// share a pass; any other loop is one of its own.
 fn sparse_us(node: &Node, read: u64, curve: &GapCurve, place: PagePlace) -> Option<f64> {
     let pages = place.pages.filter(|pages| *pages > 0)?;
-    let shared = node.node_type.starts_with("Parallel ");
-    let passes = node.loops.filter(|_| !shared).unwrap_or(1).max(1);
+    let passes = node.loops.filter(|_| !node.is_parallel).unwrap_or(1).max(1);
     Some(curve.at(read as f64 / passes as f64 / pages as f64, place.concurrency))
 }
 

@@ -26,6 +26,8 @@ mod place;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use crate::machine::device::{DeviceNumber, Roots, text as file};
 pub use limits::{BURSTS_EVERY, IoLimit, QuotaPeriods};
 use place::{Hierarchy, Version};
@@ -36,6 +38,8 @@ pub struct Cgroup {
     io: Option<Hierarchy>,
     cpu: Option<Hierarchy>,
     memory: Option<Hierarchy>,
+    /// The directories of those groups, from its own up, that have a quota of CPU time.
+    quotas: Vec<PathBuf>,
     /// CPUs and bytes of memory that the machine has: a limit beyond them limits nothing.
     machine: limits::MachineSize,
 }
@@ -44,7 +48,8 @@ impl Cgroup {
     /// Finds the group. What the kernel does not show is missing, never an error.
     pub fn find(roots: &Roots) -> Self {
         let [io, cpu, memory] = place::find(["blkio", "cpu", "memory"], roots);
-        Self { io, cpu, memory, machine: limits::MachineSize::read(roots) }
+        let quotas = cpu.as_ref().map_or_else(Vec::new, limits::with_quota);
+        Self { io, cpu, memory, quotas, machine: limits::MachineSize::read(roots) }
     }
 
     /// Whether the group's own I/O can be told from that of the whole machine: not in the uppermost group.
@@ -80,9 +85,9 @@ impl Cgroup {
         self.io_limits(name, device).into_iter().map(|limit| limit.sentence).collect()
     }
 
-    /// Periods of the quota of CPU time so far, of the group and of those above it.
+    /// Periods of the quotas of CPU time so far, of the group and of those above it.
     pub fn quota_periods(&self) -> Vec<QuotaPeriods> {
-        self.cpu.as_ref().map_or_else(Vec::new, limits::quota_periods)
+        self.quotas.iter().map(|directory| QuotaPeriods::of(directory)).collect()
     }
 
     /// A sentence for each limit of CPU time and memory that is below what the machine has.

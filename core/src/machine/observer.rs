@@ -33,7 +33,7 @@ pub struct Snapshot {
     tally: AccountTally,
     written: Option<u64>,
     counters: Vec<Option<Counters>>,
-    quota: Vec<QuotaPeriods>,
+    quotas: Vec<QuotaPeriods>,
 }
 
 impl Snapshot {
@@ -68,8 +68,8 @@ pub struct IoDelta {
 pub struct HeldBack {
     /// Each limit that the devices came near, for our sake.
     pub limits: Vec<IoLimit>,
-    /// Periods of the quota of CPU time.
-    pub quota: QuotaPeriods,
+    /// Periods of each quota of CPU time, from the group's own up.
+    pub quotas: Vec<QuotaPeriods>,
 }
 
 impl HeldBack {
@@ -78,15 +78,22 @@ impl HeldBack {
         let new: Vec<IoLimit> =
             later.limits.into_iter().filter(|limit| !self.limits.contains(limit)).collect();
         self.limits.extend(new);
-        Self { quota: self.quota.then(later.quota), ..self }
+        self.quotas.resize(self.quotas.len().max(later.quotas.len()), QuotaPeriods::default());
+        for (quota, later) in self.quotas.iter_mut().zip(later.quotas) {
+            *quota = quota.then(later);
+        }
+        self
     }
 
-    /// The quota of CPU time as a sentence, if it was short.
+    /// Periods of the quota that was used up most often, if it was short.
+    pub fn short_quota(&self) -> Option<QuotaPeriods> {
+        self.quotas.iter().copied().max_by_key(|quota| quota.used_up).filter(|quota| quota.is_short())
+    }
+
+    /// The same as a sentence.
     pub fn quota_sentence(&self) -> Option<String> {
-        let QuotaPeriods { all, used_up } = self.quota;
-        let sentence =
-            || format!("the cgroup of the server used up its CPU quota in {used_up} of {all} periods");
-        self.quota.is_short().then(sentence)
+        let QuotaPeriods { all, used_up } = self.short_quota()?;
+        Some(format!("the cgroup of the server used up its CPU quota in {used_up} of {all} periods"))
     }
 }
 
@@ -131,12 +138,13 @@ impl<'a> Observer<'a> {
 
     /// Looks now.
     pub fn look(&self) -> Snapshot {
+        // The counters last, as the moment counts for them; they are the first that is looked at again.
         Snapshot {
-            at: Monotonic.now(),
             tally: AccountTally::begin(self.account),
             written: own_written_bytes(),
+            quotas: self.cgroup.quota_periods(),
+            at: Monotonic.now(),
             counters: self.counters(),
-            quota: self.cgroup.quota_periods(),
         }
     }
 
@@ -167,14 +175,15 @@ impl<'a> Observer<'a> {
         self.limits.iter().flatten().any(IoLimit::is_of_reads)
     }
 
-    /// Bytes that the limits on reads let through at once after a pause, in requests of this size; 0 without
-    /// one.
+    /// Bytes that the limits on reads let through at once, in requests of this size; 0 without a limit and
+    /// 16 MiB at most: more would take too long to wait for.
     pub fn burst(&self, request: u64) -> u64 {
+        const MOST: u64 = 16 << 20;
         let of_device = self.limits.iter().filter_map(|limits| {
             let of_reads = limits.iter().filter(|limit| limit.is_of_reads());
-            of_reads.map(|limit| limit.burst(request)).min()
+            of_reads.map(|limit| limit.burst_bytes(request)).min()
         });
-        of_device.fold(0, u64::saturating_add)
+        of_device.fold(0, u64::saturating_add).min(MOST)
     }
 
     /// The limits on reads that so many requests and bytes a second come near, if all devices have a like
@@ -227,10 +236,9 @@ impl<'a> Observer<'a> {
         let fetched = earlier.tally.bytes();
         let written = own_written_bytes().zip(earlier.written).map(|(now, then)| now.saturating_sub(then));
         let limits = self.limits_reached(&activities, fetched.ok(), written);
-        let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quota);
-        // The group that had to wait most often, and of those that never had to one that has a quota.
-        let quota = quotas.map(|(now, then)| now.since(*then)).max_by_key(|quota| (quota.used_up, quota.all));
-        let held_back = HeldBack { limits, quota: quota.unwrap_or_default() };
+        let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quotas);
+        let quotas = quotas.map(|(now, then)| now.since(*then)).collect();
+        let held_back = HeldBack { limits, quotas };
         let activity = activities.into_iter().collect::<Option<Vec<Activity>>>().and_then(Activity::sum);
         IoDelta { fetched, written, activity, held_back }
     }
@@ -295,6 +303,7 @@ mod tests {
         fixture.mounts(&["30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"]);
         fixture.file("proc/self/cgroup", "0::/pg").file("sys/fs/cgroup/pg/cgroup.events", "");
         fixture.file("sys/fs/cgroup/pg/io.max", "8:0 riops=3000").disk("sda", "8:0");
+        fixture.file("sys/fs/cgroup/pg/cpu.max", "15000 100000");
         fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 10\nnr_throttled 10");
         fixture.attribute("sda", "stat", "1 0 8 1 0 0 0 0 0 1 1");
         fixture
@@ -307,9 +316,10 @@ mod tests {
         let leaves = [Leaf { name: "sda".to_owned(), ..Leaf::default() }];
         let observer = Observer::new(Account::Unknown, &leaves, &roots);
         assert!(observer.limits_reads());
-        assert_eq!((observer.burst(8192), observer.burst(1 << 20)), (300 * 8192, 300 << 20));
+        assert_eq!((observer.burst(8192), observer.burst(1 << 20)), (300 * 8192, 16 << 20));
         let before = observer.look();
-        assert_eq!(observer.since(&before).held_back, HeldBack::default());
+        let nothing = HeldBack { limits: Vec::new(), quotas: vec![QuotaPeriods::default()] };
+        assert_eq!(observer.since(&before).held_back, nothing);
         // Within a moment, as many as in an hour.
         fixture.attribute("sda", "stat", "9000000 0 72000000 1 0 0 0 0 0 1 1");
         fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 117\nnr_throttled 109");
@@ -320,7 +330,7 @@ mod tests {
             ["the cgroup of the server limits reads of sda to 3000 requests a second (io.max)"]
         );
         let twice = held_back.clone().then(held_back);
-        assert_eq!((twice.limits.len(), twice.quota), (1, QuotaPeriods { all: 214, used_up: 198 }));
+        assert_eq!((twice.limits.len(), &*twice.quotas), (1, &[QuotaPeriods { all: 214, used_up: 198 }][..]));
         assert_eq!(
             twice.quota_sentence().as_deref(),
             Some("the cgroup of the server used up its CPU quota in 198 of 214 periods")
@@ -329,10 +339,10 @@ mod tests {
             fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 217\nnr_throttled 110");
         });
         assert_eq!(surroundings.held_back.quota_sentence(), None);
-        // Periods in which nobody had to wait count, too, though the group above has no quota.
+        // Periods in which nobody had to wait count, too.
         let before = observer.look();
         fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 300\nnr_throttled 110");
-        assert_eq!(observer.since(&before).held_back.quota, QuotaPeriods { all: 83, used_up: 0 });
+        assert_eq!(observer.since(&before).held_back.quotas, [QuotaPeriods { all: 83, used_up: 0 }]);
     }
 
     #[test]

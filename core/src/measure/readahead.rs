@@ -60,9 +60,8 @@ const LONGEST_TURN: u64 = 128 << 20;
 const KERNEL_TURN: u64 = 64 << 20;
 
 /// Where a control group limits reads, a turn lasts so many of the bursts that it lets through, if there is
-/// time for that: the first costs none. The most bytes that count for one.
+/// time for that: the first costs none.
 const BURSTS: u32 = 10;
-const MOST_BURST: u64 = 16 << 20;
 
 /// Fewest rounds: the first is warm-up.
 const LEAST_ROUNDS: u64 = 2;
@@ -203,7 +202,7 @@ pub fn curve(
     let rate = run.limits.bytes_per_s(block_size);
     // The kernel's row has two turns a round: its own, and the twin's.
     let most = (run.limits.max_bytes / LEAST_ROUNDS / 2).min(rate.unwrap_or(u64::MAX));
-    let bursts = u64::from(BURSTS) * run.observer.burst(run.in_force.max(block_size)).min(MOST_BURST);
+    let bursts = u64::from(BURSTS) * run.observer.burst(run.in_force.max(block_size));
     let turn = (WINDOWS_OF_TURN * widest).clamp(SHORTEST_TURN, LONGEST_TURN).max(bursts);
     let [turn_blocks, kernel_blocks] = [turn, turn.max(KERNEL_TURN)]
         .map(|bytes| (bytes.min(most) / block_size).clamp(1, run.source.blocks().max(1)));

@@ -68,7 +68,7 @@ impl Rounds {
 
     /// Takes the first of these rounds only.
     pub fn first(self) -> Self {
-        Self { until: self.rounds.min(1), ..self }
+        self.only(0)
     }
 
     /// Takes all but the first of these rounds.

@@ -72,7 +72,7 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
     if slices.len() < MIN_SLICES {
         return None;
     }
-    let times: Vec<f64> = slices.iter().filter_map(|slice| slice.ns_each()).collect();
+    let times = Slice::times(slices);
     let backwards: Vec<f64> = times.iter().rev().copied().collect();
     if step_up(&times).or_else(|| step_up(&backwards)).is_some() {
         return None;

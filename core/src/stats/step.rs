@@ -15,8 +15,8 @@ const STEP: f64 = 1.5;
 /// Largest share of the times on either side of the cut that may lie on the wrong side of the mean.
 const MISPLACED: f64 = 0.15;
 
-/// Times in any order are sorted by one cut as often as this at most, and by any cut up to three times as
-/// often.
+/// A cut counts only if times in random order would be sorted by it in at most this part of all cases. Over
+/// all cuts it may be three times as many.
 const CHANCE: f64 = 0.01;
 
 /// How many times as long the later of these times are as the earlier, if they make one step up that is no

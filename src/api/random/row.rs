@@ -50,7 +50,7 @@ pub(super) fn row(
         complete: run.is_some_and(|run| run.complete && run.passed_over == 0),
         cold: findings.cold,
         elapsed_ms: run.map(|run| ms(run.elapsed_ns)),
-        mib_s: iops.map(|iops| figure(iops * block_size as f64 / f64::from(1 << 20))),
+        mib_s: iops.map(|iops| shared::mib_s(iops, block_size)),
         shared_us: shared.mean().filter(|_| is_single).map(us),
         os_us: os.mean().filter(|_| is_single).map(us),
         device_us: device.mean().map(us),

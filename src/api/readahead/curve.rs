@@ -256,7 +256,7 @@ impl WindowResult {
     }
 
     pub(super) fn mib_s(&self, block_size: u64) -> Option<f64> {
-        self.figures.map(|figures| block_size as f64 / figures.ns_per_block * 1e9 / f64::from(1 << 20))
+        self.figures.map(|figures| shared::mib_s(1e9 / figures.ns_per_block, block_size))
     }
 
     /// Takes what was seen of a window. The device's figures are as if each block took `added_ns` more.

@@ -61,6 +61,8 @@ pub(in crate::api) struct Recommendation {
     /// Settings that the tablespace has of its own, as `setting=value`.
     own: Vec<String>,
     evidence: Map<String, Value>,
+    /// What went on beside the measurement that there is advice from.
+    pub(in crate::api) beside: Option<Doubt>,
     /// Does this standby refuse the statement?
     pub(in crate::api) on_primary: bool,
     /// What read_ahead_kb was judged by; empty for other settings.
@@ -108,7 +110,8 @@ impl Recommendation {
             applies,
             ..RecommendRow::default()
         };
-        Self { row, own: Vec::new(), evidence: Map::new(), on_primary: false, curve: Vec::new() }
+        let (own, evidence, curve) = (Vec::new(), Map::new(), Vec::new());
+        Self { row, own, evidence, beside: None, on_primary: false, curve }
     }
 
     /// The row, with its evidence.
@@ -174,7 +177,10 @@ impl Recommendation {
 
     /// Adds what went on beside the measurement, if anything did.
     pub(super) fn beside(mut self, doubt: Option<Doubt>) -> Self {
-        self.row.doubt = self.row.doubt.or(doubt.map(Doubt::name));
+        if self.row.doubt.is_none() {
+            self.beside = doubt;
+            self.row.doubt = doubt.map(Doubt::name);
+        }
         self
     }
 

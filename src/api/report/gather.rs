@@ -27,7 +27,7 @@ use crate::api::recommend::{
 };
 use crate::api::seqscan::Seqscan;
 use crate::api::sync::{self, Bench};
-use crate::api::{device, history};
+use crate::api::{device, history, shared};
 use crate::call::{self, InTime, NamedEnum, Probe, ReadPath, arguments, figure};
 use crate::error::Result;
 use crate::gucs;
@@ -273,7 +273,7 @@ impl Measurements {
             };
             request.advice(rel, self.waits)
         });
-        found.slowed |= advice.iter().any(|advice| advice.row.doubt == Some(Doubt::Slowed.name()));
+        found.slowed |= advice.iter().any(|advice| advice.beside == Some(Doubt::Slowed));
         for advice in &advice {
             found.advise(advice);
             found.windows(&advice.curve);
@@ -454,7 +454,7 @@ impl ReportDraft {
     /// The windows of the curve that advice on read_ahead_kb rests on.
     fn windows(&mut self, curve: &[WindowPoint]) {
         for point in curve {
-            let mib_s = |ns: f64| figure(f64::from(pg_sys::BLCKSZ) / ns * 1e9 / f64::from(1 << 20));
+            let mib_s = |ns: f64| shared::mib_s(1e9 / ns, pg_sys::BLCKSZ.into());
             let (value, kb) = (point.block_ns.map(mib_s), point.window_kb.to_string());
             let interval = (point.interval.map(|i| mib_s(i.high)), point.interval.map(|i| mib_s(i.low)));
             let line = Line::figure(ReportSection::Readahead, kb, value, "MiB/s", interval);
@@ -477,7 +477,7 @@ impl ReportDraft {
             (Some(low), Some(high)) if low != high => format!(" ({low} to {high} are as good)"),
             _ => String::new(),
         };
-        let others = row.doubt.map_or("", beside_advice);
+        let others = advice.beside.map_or("", beside_advice);
         let place = if advice.on_primary { format!(", {ON_PRIMARY}") } else { String::new() };
         let finding = match &row.statement {
             Some(_) => format!("{current} -> {recommended}{alike}{others}{place}"),
@@ -596,15 +596,12 @@ fn is_much_less(direct: &SeqscanRow, server: &SeqscanRow) -> bool {
 }
 
 /// What to say of advice that has this doubt.
-fn beside_advice(doubt: &str) -> &'static str {
-    if doubt == Doubt::Limited.name() {
-        ", under the cgroup's limit"
-    } else if doubt == Doubt::CpuQuota.name() {
-        ", but the CPU quota was used up"
-    } else if doubt == Doubt::Slowed.name() {
-        ", but the device slowed down"
-    } else {
-        ", but others used the device"
+fn beside_advice(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Limited => ", under the cgroup's limit",
+        Doubt::CpuQuota => ", but the CPU quota was used up",
+        Doubt::Slowed => ", but the device slowed down",
+        _ => ", but others used the device",
     }
 }
 

@@ -12,7 +12,7 @@ use super::{PathScan, SeqscanTarget};
 use crate::api::shared::{
     self, Caveats, DIRECT_PCT, NOT_DIRECT, SLICES, TIERS_UNKNOWN, device_source, ms, us,
 };
-use crate::call::{NamedEnum, Outcome, ReadPath, figure};
+use crate::call::{NamedEnum, Outcome, ReadPath};
 use crate::error::Result;
 use crate::pg::backend::server;
 
@@ -40,7 +40,7 @@ pub(super) fn row(
     let block_size = target.relation.block_size();
     Ok(SeqscanRow {
         path: path.name(),
-        mib_s: ns_per_block.map(|ns| figure(block_size as f64 / ns * 1e9 / f64::from(1 << 20))),
+        mib_s: ns_per_block.map(|ns| shared::mib_s(1e9 / ns, block_size)),
         block_us: ns_per_block.map(us),
         blks: run.map_or(0, PathScan::blocks),
         complete: found.is_some_and(FoundScan::is_complete),

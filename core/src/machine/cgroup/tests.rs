@@ -194,6 +194,10 @@ fn a_limit_holds_back_what_comes_near_it() {
     assert_eq!(held_back(second_of((1310, 1310 * 8192), (40, 40 << 20))), 0);
     assert_eq!(held_back(second_of((120, 125 << 20), (99, 1 << 20))), 2);
     assert_eq!(held_back(second_of((3000, 125 << 20), (0, 0))), 2);
+    // A burst comes at once, whatever the limit.
+    let short = |reads| Activity { elapsed_ms: 10.0, ..second_of(reads, (0, 0)) };
+    assert_eq!(held_back(short((300, 12 << 20))), 0);
+    assert_eq!(held_back(short((301, 13 << 20))), 2);
     // Others' reads are not ours, nor is two thirds of a limit on bytes near it.
     assert_eq!(held_back_of(second_of((2990, 2990 * 8192), (0, 0)), Some(8192)), 0);
     assert_eq!(held_back_of(second_of((2990, 2990 * 8192), (0, 0)), Some(2990 * 8192)), 1);
@@ -208,11 +212,13 @@ fn a_quota_counts_its_periods() {
     };
     let stat = "usage_usec 5\nnr_periods 107\nnr_throttled 99\nthrottled_usec 8399517\nnr_bursts 0";
     let fixture = second();
-    assert_eq!(used_up(&fixture), Some((0, 0)));
-    fixture.file(format!("{OWN_V2}/cpu.stat"), stat);
+    fixture.file(format!("{OWN_V2}/cpu.stat"), "nr_periods 0\nnr_throttled 0");
+    assert_eq!(used_up(&fixture), None, "without a quota nothing is read");
+    fixture.file(format!("{OWN_V2}/cpu.max"), "15000 100000").file(format!("{OWN_V2}/cpu.stat"), stat);
     assert_eq!(used_up(&fixture), Some((107, 99)));
     let fixture = first("/pg", "/");
     fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "15000");
+    fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_period_us", "100000");
     fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.stat", "nr_periods 7\nnr_throttled 1\nthrottled_time 5");
     assert_eq!(used_up(&fixture), Some((7, 1)));
     for (all, used_up, is_short) in [(107, 99, true), (100, 11, true), (100, 10, false), (0, 0, false)] {

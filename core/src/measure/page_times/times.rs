@@ -98,22 +98,15 @@ impl PageTimes {
     /// prefetch both ends are known from other times.
     pub fn with_whole_lines(mut self, needed: &[u32]) -> Self {
         self.sparse.retain(|point| point.time.interval.is_some());
-        let span = |points: &[Sparse], concurrency: u32| {
-            let of_line = points.iter().filter(|point| point.concurrency == concurrency);
-            let densities = of_line.map(|point| (point.density, point.density));
-            densities.reduce(|(low, high), (one, _)| (one.min(low), one.max(high)))
-        };
-        let all: Vec<(f64, f64)> = self.sparse.iter().map(|point| (point.density, point.density)).collect();
-        let widest = all.into_iter().reduce(|(low, high), (one, _)| (one.min(low), one.max(high)));
-        let Some(widest) = widest else { return self };
+        let Some(widest) = span(&self.sparse, |_| true) else { return self };
         let needed = needed.iter().filter(|concurrency| **concurrency > 0);
         let (low, high) = needed
-            .filter_map(|concurrency| span(&self.sparse, *concurrency))
+            .filter_map(|concurrency| span(&self.sparse, |other| other == *concurrency))
             .fold(widest, |all, line| (all.0.max(line.0), all.1.min(line.1)));
         self.sparse.retain(|point| (low..=high).contains(&point.density));
         let points = self.sparse.clone();
-        self.sparse
-            .retain(|point| point.concurrency == 0 || span(&points, point.concurrency) == Some((low, high)));
+        let is_whole = |line: u32| span(&points, |other| other == line) == Some((low, high));
+        self.sparse.retain(|point| point.concurrency == 0 || is_whole(point.concurrency));
         self
     }
 
@@ -201,6 +194,13 @@ impl Estimate {
     pub fn divided_by(self, n: f64) -> Self {
         Self { us: self.us / n, interval: self.interval.map(|(low, high)| (low / n, high / n)) }
     }
+}
+
+/// The least and the greatest density of the points at these concurrencies.
+fn span(points: &[Sparse], is_one: impl Fn(u32) -> bool) -> Option<(f64, f64)> {
+    let of_line = points.iter().filter(|point| is_one(point.concurrency));
+    let densities = of_line.map(|point| (point.density, point.density));
+    densities.reduce(|(low, high), (one, _)| (one.min(low), one.max(high)))
 }
 
 #[cfg(test)]

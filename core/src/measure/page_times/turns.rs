@@ -40,11 +40,11 @@ const LEAST_SCAN: u64 = 8 << 20;
 /// A volume that is held at a rate lets through at once what it has saved up, as much as it gives in 10 ms.
 const LEAST_WARM_UP: u64 = 3 << 19;
 
-/// Where a control group limits reads, the kernel lets them through in bursts. So many of them a long turn
-/// times; so many it may meet before it is timed and at its end; and the most bytes that count for one.
+/// Where a control group limits reads, the kernel lets them through in bursts: so many of them a long turn
+/// times.
 const BURSTS: u32 = 4;
+/// Bursts to spare: those before it is timed, and one that its end cuts off.
 const MORE_BURSTS: u64 = 3;
-const MOST_BURST: u64 = 16 << 20;
 
 /// Largest window, in bytes; larger ones are treated as this one.
 const MOST_WINDOW: u64 = 8 << 20;
@@ -74,6 +74,9 @@ const MOST_SHARE: f64 = 1.1;
 /// Largest share of hits with which a turn counts; and the least with which a turn of hits alone counts.
 const MOST_HITS: f64 = 0.2;
 const LEAST_HITS: f64 = 0.98;
+
+/// Most parts of a run among which a step is looked for.
+const MOST_PACES: usize = 200;
 
 /// Fewest turns of each sparse point before an interval as narrow as asked for ends the run.
 pub(super) const LEAST_SPARSE_TURNS: usize = 10;
@@ -291,10 +294,9 @@ impl<'a> Turns<'a> {
     }
 
     /// Blocks at random or with gaps of a long turn under a limit; 0 without one.
-    fn of_bursts(&self) -> u64 {
+    fn blocks_of_bursts(&self) -> u64 {
         let block_size = u64::from(self.run.source.block_size());
-        let burst = self.run.observer.burst(block_size).min(MOST_BURST) / block_size;
-        (u64::from(BURSTS) + MORE_BURSTS) * burst
+        (u64::from(BURSTS) + MORE_BURSTS) * self.run.observer.burst(block_size) / block_size
     }
 
     /// Waits until what the kernel reads ahead has arrived: it must not be in the next turn's way, and can't
@@ -413,7 +415,7 @@ impl<'a> Turns<'a> {
 
     /// Reads from the device at random, one block at a time.
     fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS).max(self.of_bursts() as usize);
+        let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS).max(self.blocks_of_bursts() as usize);
         let affordable = budget.bytes_left() / u64::from(self.run.source.block_size()) / LEAST_LONG_TURNS;
         let wanted = wanted.min(affordable as usize).max(RANDOM_BLOCKS);
         let (blocks, cached) = match self.spans.scatter(wanted, &mut || budget.poll()) {
@@ -428,6 +430,7 @@ impl<'a> Turns<'a> {
             Some(RANDOM_BLOCKS) => self.fetch(self.order(&blocks, Way::Single), budget)?,
             Some(_) => self.fetch(self.long_order(&blocks, Way::Single, 1), budget)?,
         };
+        let cached = share_of(cached, &taken, blocks.len() as u64);
         self.add(|measured| &mut measured.device_random, taken, cached, Some(cost));
         Ok(stop)
     }
@@ -460,7 +463,7 @@ impl<'a> Turns<'a> {
         let span = SPAN / u64::from(self.run.source.block_size());
         // At a low density one stretch has few blocks, and with many in flight no more than a beginning and
         // an end.
-        let least = LEAST_FETCHES.max(self.of_bursts() as f64);
+        let least = LEAST_FETCHES.max(self.blocks_of_bursts() as f64);
         let wanted = (least / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
@@ -495,9 +498,10 @@ impl<'a> Turns<'a> {
         blocks.truncate(usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
-            let order = match density < 1.0 && self.of_bursts() == 0 {
-                true => self.order(&blocks, way),
-                false => self.long_order(&blocks, way, (warm_up as usize).min(blocks.len() / 2)),
+            let is_long = density >= 1.0 || self.run.observer.limits_reads();
+            let order = match is_long {
+                false => self.order(&blocks, way),
+                true => self.long_order(&blocks, way, (warm_up as usize).min(blocks.len() / 2)),
             };
             let (taken, cost, stop) = self.fetch(order, budget)?;
             let cached = share_of(cached, &taken, all);
@@ -616,7 +620,10 @@ fn step_of(paces: &[(usize, f64)]) -> Option<f64> {
     let usual: BTreeMap<usize, f64> =
         of_way.into_iter().filter_map(|(way, paces)| Some((way, median(&paces)?))).collect();
     let over_usual: Vec<f64> = paces.iter().map(|(way, pace)| pace / usual[way]).collect();
-    stats::step_up(&over_usual)
+    // Each is looked at with each other: of many turns those that follow one another are taken together.
+    let together = over_usual.len().div_ceil(MOST_PACES).max(1);
+    let parts: Vec<f64> = over_usual.chunks(together).filter_map(median).collect();
+    stats::step_up(&parts)
 }
 
 /// Did a block take far longer in one of two turns than in the other?
@@ -647,7 +654,7 @@ fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {
 
 /// Bytes of a scan that a limit lets through at once; 0 without one.
 fn burst(run: &PageTimesRun<'_>) -> u64 {
-    run.observer.burst(window(run)).min(MOST_BURST)
+    run.observer.burst(window(run).max(run.source.block_size().into()))
 }
 
 /// How long a long turn is timed: under a limit whole bursts.

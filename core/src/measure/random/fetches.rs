@@ -174,7 +174,7 @@ impl FetchRecord {
         {
             self.record(request, served, took, now);
         }
-        // The one that comes after a pause of the lead's end is its last: the pause is not the rate's.
+        // A fetch that began within the lead belongs to it: so a pause at its end is not rated.
         let is_lead = watch.last() < self.lead.until && watch.blocks() < self.lead.most_blocks;
         watch.rate(rated && !is_first && !is_lead);
         watch.add(now, 1);

@@ -1,7 +1,6 @@
 //! The readers against an engine that keeps a record, the figures against known answers, and all of it on
 //! real files.
 
-use crate::machine::cgroup::QuotaPeriods;
 use crate::machine::observer::HeldBack;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -195,7 +194,7 @@ const NO_COST: IoDelta = IoDelta {
     written: None,
     fetched: Err(Lost::NoAccount),
     activity: None,
-    held_back: HeldBack { limits: Vec::new(), quota: QuotaPeriods { all: 0, used_up: 0 } },
+    held_back: HeldBack { limits: Vec::new(), quotas: Vec::new() },
 };
 
 const BUSY: Activity = Activity {
