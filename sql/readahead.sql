@@ -57,14 +57,15 @@ SELECT run, window_kb FROM judged WHERE abs(mib_s * 1048576 * block_us / 1e6 / (
 SELECT run, count(DISTINCT cache_us) FROM judged GROUP BY run HAVING count(DISTINCT cache_us) > 1;
 SELECT run, window_kb FROM judged WHERE (mode = 'kernel' AND cache_us IS NOT NULL)
   OR mode = 'emulated' AND (cache_us IS NULL) <> (block_us IS NULL) OR cache_us > block_us;
--- the best is one window, the smallest that is not surely slower than the fastest by more than 5 %, nor seemingly by more than 10 % (but for rounding)
-SELECT run, count(*) FILTER (WHERE best) AS best FROM judged GROUP BY run
-  HAVING count(*) FILTER (WHERE best) <>
-         CASE WHEN bool_or(no_figures) OR count(mib_s) < 2 OR count(ci_low) < count(mib_s) THEN 0 ELSE 1 END
-      OR max(block_us * block_us / ci_high) FILTER (WHERE best) > 1.051 * (array_agg(ci_high ORDER BY block_us))[1]
+-- the best is one of the windows that have an interval: the first that is as good as the fastest, which all within 5 % are, and
+-- none beyond 10 % (but for rounding)
+CREATE TEMP VIEW compared AS SELECT *, min(block_us) OVER (PARTITION BY run) AS least FROM judged WHERE ci_low IS NOT NULL;
+SELECT run, count(*) FILTER (WHERE best) AS best FROM compared GROUP BY run
+  HAVING count(*) FILTER (WHERE best) <> CASE WHEN bool_or(no_figures) OR count(*) < 2 THEN 0 ELSE 1 END
       OR max(block_us) FILTER (WHERE best) > 1.101 * min(block_us);
-SELECT run, window_kb FROM judged AS r WHERE mib_s > 0.953 * (SELECT max(mib_s) FROM judged WHERE run = r.run)
-  AND window_kb < (SELECT min(window_kb) FROM judged WHERE run = r.run AND best);
+SELECT run, window_kb FROM judged WHERE ci_low IS NULL AND best IS NOT NULL;
+SELECT run, window_kb FROM compared AS r
+  WHERE block_us < 1.049 * least AND window_kb < (SELECT window_kb FROM compared WHERE run = r.run AND best);
 SELECT run FROM judged WHERE best AND notes::text NOT LIKE '%sessions keep the window with which they opened a file%';
 -- how to set each window; on the disk, if there is a partition
 SELECT run, window_kb, blockdev_setra, udev_rule FROM judged WHERE blockdev_setra IS NOT NULL AND
@@ -145,5 +146,5 @@ SELECT window_kb FROM io_probe_readahead_full('ahead', options => '{"precision":
 SELECT window_kb FROM io_probe_readahead_full(NULL); \echo :SQLSTATE
 CREATE VIEW seen AS SELECT 1 AS one;
 SELECT window_kb FROM io_probe_readahead_full('seen'); \echo :SQLSTATE
-DROP VIEW seen, judged;
+DROP VIEW seen, compared, judged;
 DROP TABLE ahead, kind_empty, own;
