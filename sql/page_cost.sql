@@ -43,7 +43,7 @@ BEGIN
 END $$;
 RESET client_min_messages;
 SELECT tier, pattern, block_us IS NOT NULL AS time, blks > 0 AS blks, status, os_pct,
-       notes::text LIKE '%without pages in the OS cache: with cold => true it may be evicted%' AS why FROM kept;
+       notes::text LIKE '%the device can''t be timed: add cold => true, which evicts it%' AS why FROM kept;
 INSERT INTO result SELECT 'cached', * FROM kept, generate_series(1, 1);
 
 -- rows to judge: by default, under limits, with hardly any time, of an index, from the cache

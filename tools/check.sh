@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # check.sh [PG_CONFIG…]: runs everything that can be checked: format, lints, documentation, the tests of core/ and surface/,
 # and on each PostgreSQL in the cache, or on these, the regression tests and the clients in tests/ (see CONTRIBUTING.md). What
-# fails shows its output; the last line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients, and each of
-# those all of its cases.
+# failed shows its output in the end; the last line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients,
+# and each of those all of its cases.
 #
 # Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES at a time,
 # two a processor. Nothing is tried twice.
@@ -22,8 +22,8 @@ export CARGO_INCREMENTAL=0
 
 # results has a line "PASSED FAILED" for each thing that was checked.
 state=$(mktemp -d)
-log=$state/log results=$state/results
-touch "$results"
+log=$state/log results=$state/results failures=$state/failures
+touch "$results" "$failures"
 
 clean_up() {
     local lane
@@ -57,13 +57,14 @@ within() {
     return "$status"
 }
 
-# report NAME START PASSED FAILED: adds to the count, and shows the log if something failed.
+# report NAME START PASSED FAILED: adds to the count, and keeps the log if something failed.
 report() {
     echo "$3 $4" >>"$results"
     if [ "$4" = 0 ]; then
         say "$(printf 'ok      %s: %d (%d s)' "$1" "$3" $((SECONDS - $2)))"
     else
-        say "$(cat "$log"; printf 'FAILED  %s: %d of %d (%d s)' "$1" "$4" $(($3 + $4)) $((SECONDS - $2)))"
+        say "$(printf 'FAILED  %s: %d of %d (%d s)' "$1" "$4" $(($3 + $4)) $((SECONDS - $2)))"
+        say "$(printf -- '--- %s' "$1"; echo; cat "$log")" >>"$failures"
     fi
 }
 
@@ -372,5 +373,6 @@ done
 set +m
 wait
 read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }' "$results")
+cat "$failures"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -96,8 +96,8 @@ impl Verdict {
 pub enum Unknown {
     /// One side, or both, has no value over zero: which of them have one.
     NoFigure([bool; 2]),
-    /// Fewer than [`MIN_RUNS`] tell the noise: how many runs count, earlier ones included.
-    FewRuns(usize),
+    /// Fewer than [`MIN_RUNS`] tell the noise.
+    FewRuns,
     /// Others took these shares from the sides.
     Others([f64; 2]),
 }
@@ -169,8 +169,7 @@ pub fn compare(a: &[SeriesRuns], b: &[SeriesRuns], past: &[SeriesRuns], more_is_
     }
     let between_runs = Noise::of(&series(kept, &past)).filter(|_| comparison.runs >= MIN_RUNS);
     let Some(between_runs) = between_runs else {
-        let unknown = Some(Unknown::FewRuns(both + runs(&past).count()));
-        return Comparison { unknown, ..comparison };
+        return Comparison { unknown: Some(Unknown::FewRuns), ..comparison };
     };
     comparison.effective = Some(both as f64 / between_runs.inflation());
     let is_gain = (difference > 0.0) == more_is_better;
@@ -207,7 +206,9 @@ impl Comparison {
         let unknown = self.unknown.map(|unknown| match unknown {
             Unknown::NoFigure([false, false]) => "no figure in either".to_owned(),
             Unknown::NoFigure([has_a, _]) => format!("no figure in {}", if has_a { b } else { a }),
-            Unknown::FewRuns(runs) => format!("{runs} runs: {ratio:.2} of {a}; not enough to call"),
+            Unknown::FewRuns => {
+                format!("{ratio:.2} times {a}: too few runs for a verdict, which takes {MIN_RUNS}")
+            }
             Unknown::Others([of_a, of_b]) => {
                 let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
                 format!("others were at work: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")

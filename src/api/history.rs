@@ -5,6 +5,6 @@ mod facts;
 mod measure;
 mod store;
 
-pub(super) use self::compare::since_earlier;
+pub(super) use self::compare::{Change, since_earlier};
 pub(super) use self::facts::locate;
 pub(super) use self::measure::beside;

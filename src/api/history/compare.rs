@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use io_probe_advise::compare::{self, Comparison, LEVEL, Run, SeriesRuns};
+use io_probe_advise::compare::{self, Comparison, LEVEL, Run, SeriesRuns, Verdict};
 use io_probe_core::machine::disturbance;
 use io_probe_surface::compare::{ChangesRow, CompareRow};
 use io_probe_surface::value::{Text as ColumnText, Timestamp};
@@ -44,7 +44,10 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
 #[pg_extern(sql = false)]
 fn io_probe_changes(last: Option<i32>, all_items: Option<bool>) -> Rows {
     Rows::answer(|| match u32::try_from(last.unwrap_or(1)) {
-        Ok(last @ 1..=MOST_LAST) => Ok(changes(query::recent(last), all_items.unwrap_or(false))),
+        Ok(last @ 1..=MOST_LAST) => {
+            let changes = changes(query::recent(last), all_items.unwrap_or(false));
+            Ok(interrupts::collect(changes.into_iter().map(|change| change.row)))
+        }
         _ => Err(Error::invalid(format!("last must be from 1 to {MOST_LAST}"))),
     })
 }
@@ -175,18 +178,24 @@ fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {
     comparison.noise(level).map(|noise| figure(100.0 * noise))
 }
 
+/// What a figure's last runs say beside those before them.
+pub(in crate::api) struct Change {
+    pub(in crate::api) verdict: Verdict,
+    pub(in crate::api) row: ChangesRow,
+}
+
 /// Compares a run with those of its series before it.
-pub(in crate::api) fn since_earlier(run: i64) -> Vec<ChangesRow> {
+pub(in crate::api) fn since_earlier(run: i64) -> Vec<Change> {
     changes(query::run_and_earlier(run), false)
 }
 
 /// What moved in the last runs, judged over all figures together.
-fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
+fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
     if !all_items {
         let used: BTreeSet<i64> =
-            recent.iter().filter(|figure| is_in_use(figure)).map(|figure| figure.run_id).collect();
+            recent.iter().filter(|figure| figure.in_use).map(|figure| figure.run_id).collect();
         // A run without any figure that is in use keeps all of its figures.
-        recent.retain(|figure| is_in_use(figure) || !used.contains(&figure.run_id));
+        recent.retain(|figure| figure.in_use || !used.contains(&figure.run_id));
     }
     recent.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
     let compared = |figure: Recent| {
@@ -201,21 +210,10 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<ChangesRow> {
     interrupts::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent)))
 }
 
-/// Does the server work in this way? The server's path leads through the OS cache, whose own path is measured
-/// beside it.
-fn is_in_use(figure: &Recent) -> bool {
-    let Metric { probe, item, .. } = &figure.metric;
-    match probe.as_str() {
-        "sync" => figure.in_use == Some(true),
-        "seqscan" | "random" => item.split(',').next() != Some("os"),
-        "readahead" => item == "kernel",
-        _ => true,
-    }
-}
-
-fn change(found: &Comparison, level: f64, recent: Recent) -> ChangesRow {
+fn change(found: &Comparison, level: f64, recent: Recent) -> Change {
     let Metric { probe, object, item, metric, unit, .. } = recent.metric;
-    ChangesRow {
+    let verdict = found.verdict(level);
+    let row = ChangesRow {
         probe: probe.into(),
         object: object.into(),
         item: item.into(),
@@ -224,11 +222,12 @@ fn change(found: &Comparison, level: f64, recent: Recent) -> ChangesRow {
         before: found.a.map(figure),
         now: found.b.map(figure),
         ratio: found.ratio.map(figure),
-        verdict: found.verdict(level).name(),
+        verdict: verdict.name(),
         noise_pct: noise_pct(found, level),
         runs: found.compared[0] as u32,
         since: Timestamp(recent.since),
         run_id: recent.run_id,
         notes: found.notes(["before", "now"]),
-    }
+    };
+    Change { verdict, row }
 }

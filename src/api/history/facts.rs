@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::super::device::leaves_of_server;
 use crate::api::shared::of_leaves;
 use crate::call::probe::{Probe, Recorded};
-use crate::pg::catalog::facts;
+use crate::pg::catalog::facts::{self, Object};
 use crate::pg::history::{RelationFacts, setting_value};
 
 /// The server's settings that bear on I/O. A change of one, or of one of this extension's, is a change of the
@@ -77,8 +77,7 @@ pub(super) fn gather(
     let own = own.filter(|name| *name != settings::SCRATCH_RESERVE.name);
     let shown = |name: &CStr| (name.to_string_lossy().into_owned(), setting_value(name).into());
     let mut settings: Map<String, Value> = SETTINGS.into_iter().chain(own).map(shown).collect();
-    for option in spcname.iter().flat_map(|name| facts::tablespace_options(name)) {
-        let (name, value) = option.split_once('=').unwrap_or((&option, ""));
+    for (name, value) in spcname.iter().flat_map(|name| facts::tablespace_options(name)) {
         settings.insert(format!("tablespace {name}"), value.into());
     }
     let host = Host::here();
@@ -117,9 +116,11 @@ fn of_relation(relation: &RelationFacts) -> (String, Option<String>, Placement) 
 
 /// The place of a probe's scratch file: beside the WAL, or in a tablespace.
 fn of_place(spcname: Option<&str>) -> (String, Option<String>, Placement) {
-    let name = spcname.map_or_else(|| "wal".to_owned(), |name| format!("tablespace {name}"));
-    let placed = facts::objects().into_iter().find(|object| object.name() == name);
+    let kind = if spcname.is_some() { "tablespace" } else { "wal" };
+    let is_meant = |object: &Object| object.kind == kind && object.tablespace.as_deref() == spcname;
+    let placed = facts::objects().into_iter().find(is_meant);
     let placement = placed.map(|object| device::locate(&object.directory, &Roots::default()));
+    let name = spcname.map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"));
     (name, spcname.map(str::to_owned), placement.unwrap_or_default())
 }
 

@@ -41,8 +41,8 @@ impl Display for NoTime {
             NoTime::NotBegun(stop) => return stop.fmt(f),
             NoTime::NotCold(NotCold::Unknown) => page_cache::OWN_CACHE,
             NoTime::NotCold(NotCold::Cached) => {
-                "no stretch of the relation is without pages in the OS cache: with cold => true it may be \
-                 evicted"
+                "the OS cache holds the relation, so the device can't be timed: add cold => true, which \
+                 evicts it"
             }
             NoTime::NotCold(NotCold::Buffered) => {
                 "no stretch of the relation is without many pages in shared buffers: take a larger one"

@@ -228,8 +228,8 @@ fn add_notes(
             _ if left_out.is_some() => NoTime::LeftOut,
             _ if relation.source.blocks() == 0 => NoTime::Other("the relation is empty"),
             Some(NotCold::Cached) if from_device && wanted.evicts => NoTime::Other(
-                "no stretch of the relation is without pages in the OS cache: they could not be evicted, or \
-                 others read them meanwhile",
+                "the OS cache holds the relation: its pages could not be evicted, or others read them \
+                 meanwhile",
             ),
             Some(why) if from_device || why == NotCold::Unknown => NoTime::NotCold(why),
             _ if server::reads_direct() && result.is_from_os() => {

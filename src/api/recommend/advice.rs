@@ -1,5 +1,7 @@
 //! What is set, what should be, and why; and the settings that there is advice for.
 
+use std::collections::BTreeMap;
+
 use io_probe_core::stats::Interval;
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::recommend::RecommendRow;
@@ -58,8 +60,8 @@ pub(in crate::api) const UNKNOWN: &str = "unknown";
 pub(in crate::api) struct Recommendation {
     /// All but the evidence.
     pub(in crate::api) row: RecommendRow,
-    /// Settings that the tablespace has of its own, as `setting=value`.
-    own: Vec<String>,
+    /// Settings that the tablespace has of its own, and their values.
+    own: BTreeMap<String, String>,
     evidence: Map<String, Value>,
     /// What went on beside the measurement that there is advice from.
     pub(in crate::api) beside: Option<Doubt>,
@@ -110,7 +112,7 @@ impl Recommendation {
             applies,
             ..RecommendRow::default()
         };
-        let (own, evidence, curve) = (Vec::new(), Map::new(), Vec::new());
+        let (own, evidence, curve) = (BTreeMap::new(), Map::new(), Vec::new());
         Self { row, own, evidence, beside: None, on_primary: false, curve }
     }
 
@@ -128,11 +130,11 @@ impl Recommendation {
     pub(super) fn of_tablespace(
         setting: Setting,
         name: &str,
-        own: &[String],
+        own: &BTreeMap<String, String>,
         value: Option<SettingValue>,
     ) -> Self {
         let row = Self::new("tablespace", Some(name.to_owned()), setting, "now");
-        Self { own: own.to_owned(), ..row.in_force(value) }
+        Self { own: own.clone(), ..row.in_force(value) }
     }
 
     /// The row of the correlation of an index; `name` is None where there is no index to name.
@@ -247,7 +249,7 @@ impl Recommendation {
         let set: Vec<String> = values.iter().map(|(setting, value)| format!("{setting} = {value}")).collect();
         let (mut own, mut before, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (setting, _) in values {
-            match self.own_value(setting) {
+            match self.own.get(*setting) {
                 Some(value) => {
                     own.push(*setting);
                     before.push(format!("{setting} = {value}"));
@@ -264,11 +266,6 @@ impl Recommendation {
             instead: Some(reset_own.into_iter().chain(values.iter().map(alter_system)).collect()),
             hides: IN_TABLESPACE.to_owned(),
         }
-    }
-
-    /// The value that the tablespace has of its own.
-    fn own_value(&self, setting: &str) -> Option<&str> {
-        self.own.iter().find_map(|own| own.strip_prefix(setting)?.strip_prefix('='))
     }
 
     /// The range of values that are as good.

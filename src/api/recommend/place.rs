@@ -33,8 +33,8 @@ const LOCKED: &str = "not measured: others hold strong locks on the tablespace's
 
 pub(super) struct TablespaceTarget {
     pub(super) spcname: String,
-    /// Settings of its own, as `setting=value`.
-    pub(super) options: Vec<String>,
+    /// Settings of its own, and their values.
+    pub(super) options: BTreeMap<String, String>,
     pub(super) placement: Placement,
     /// Relations to measure, the largest first: 8 MiB and more, and the caller may read them.
     pub(super) relations: Vec<Candidate>,
@@ -152,8 +152,7 @@ impl TablespaceTarget {
     /// The value of a setting that it may have of its own; if it has not, the server's counts there.
     pub(super) fn setting(&self, setting: Setting) -> Option<SettingValue> {
         let name = setting.name();
-        let own = self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
-        own.map(SettingValue::of_tablespace).or_else(|| facts::setting(name))
+        self.options.get(name).map(|own| SettingValue::of_tablespace(own)).or_else(|| facts::setting(name))
     }
 
     pub(super) fn number(&self, setting: Setting) -> Option<f64> {

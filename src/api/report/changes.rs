@@ -5,22 +5,23 @@ use io_probe_surface::compare::ChangesRow;
 
 use super::gather::count;
 use super::{Line, Mark, ReportSection};
+use crate::api::history::Change;
 
 /// A sentence for each figure that moved by more than its noise, and one for those that did not.
-pub(super) fn told(changes: &[ChangesRow]) -> Vec<String> {
-    let Some(runs) = changes.iter().map(|change| change.runs).max() else { return Vec::new() };
+pub(super) fn told(changes: &[Change]) -> Vec<String> {
+    let Some(runs) = changes.iter().map(|change| change.row.runs).max() else { return Vec::new() };
     if runs == 0 {
         return vec!["no earlier report with the same arguments is stored".to_owned()];
     }
     let earlier = if runs == 1 { "1 earlier report".to_owned() } else { format!("{runs} earlier reports") };
-    let names = |of: &dyn Fn(&ChangesRow) -> Option<String>| {
+    let names = |of: &dyn Fn(&Change) -> Option<String>| {
         let names: Vec<String> = changes.iter().filter_map(of).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    let same = names(&|change| (change.verdict == Verdict::Same.name()).then(|| change.item.to_string()));
+    let same = names(&|change| (change.verdict == Verdict::Same).then(|| change.row.item.to_string()));
     let early = names(&|change| {
-        let ratio = change.ratio.filter(|_| is_early(change))?;
-        Some(format!("{} {ratio:.2}", change.item))
+        let ratio = change.row.ratio.filter(|_| is_early(change))?;
+        Some(format!("{} {ratio:.2}", change.row.item))
     });
     let mut sentences: Vec<String> = changes.iter().filter_map(|change| moved(change, &earlier)).collect();
     sentences.extend(same.map(|names| format!("within the noise of {earlier}: {names}")));
@@ -31,36 +32,36 @@ pub(super) fn told(changes: &[ChangesRow]) -> Vec<String> {
     sentences
 }
 
-fn moved(change: &ChangesRow, earlier: &str) -> Option<String> {
-    if ![Verdict::Better, Verdict::Worse].map(Verdict::name).contains(&change.verdict) {
+fn moved(change: &Change, earlier: &str) -> Option<String> {
+    if ![Verdict::Better, Verdict::Worse].contains(&change.verdict) {
         return None;
     }
-    let ChangesRow { item, verdict, unit, .. } = change;
-    let (before, now) = (count(change.before?), count(change.now?));
+    let ChangesRow { item, verdict, unit, before, now, .. } = &change.row;
+    let (before, now) = (count((*before)?), count((*now)?));
     Some(format!("{item}: {verdict}, {now} {unit} against {before} in {earlier}"))
 }
 
-fn is_unknown(change: &ChangesRow) -> bool {
-    change.verdict == Verdict::Unknown.name()
+fn is_unknown(change: &Change) -> bool {
+    change.verdict == Verdict::Unknown
 }
 
-fn is_early(change: &ChangesRow) -> bool {
-    is_unknown(change) && (change.runs as usize) < MIN_RUNS
+fn is_early(change: &Change) -> bool {
+    is_unknown(change) && (change.row.runs as usize) < MIN_RUNS
 }
 
-fn not_known(change: &ChangesRow) -> Option<String> {
-    let why = match (change.before, change.now) {
+fn not_known(change: &Change) -> Option<String> {
+    let why = match (change.row.before, change.row.now) {
         _ if !is_unknown(change) => return None,
         (None, _) => "no figure to compare in the earlier reports",
         (_, None) => "no figure to compare in this report",
         _ if is_early(change) => return None,
-        _ => change.notes.first()?,
+        _ => change.row.notes.first()?,
     };
-    Some(format!("{}: {why}", change.item))
+    Some(format!("{}: {why}", change.row.item))
 }
 
 /// The range in which the figure of a line would be called the same as before; None if that is not known.
-pub(super) fn same_as_before(line: &Line, changes: &[ChangesRow]) -> Option<(f64, f64)> {
+pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f64)> {
     let item = match line.section {
         ReportSection::Scan | ReportSection::Depth | ReportSection::P99 | ReportSection::Commit => {
             let tier = if line.mark == Some(Mark::FromMemory) { ", from memory" } else { "" };
@@ -69,7 +70,7 @@ pub(super) fn same_as_before(line: &Line, changes: &[ChangesRow]) -> Option<(f64
         ReportSection::Readahead if line.mark == Some(Mark::InUse) => "readahead kernel".to_owned(),
         _ => return None,
     };
-    let change = changes.iter().find(|change| change.item == item)?;
+    let change = changes.iter().map(|change| &change.row).find(|change| change.item == item)?;
     let factor = 1.0 + change.noise_pct? / 100.0;
     Some((change.before? / factor, change.before? * factor))
 }

@@ -474,7 +474,7 @@ impl ReportDraft {
             self.changes_readahead.get_or_insert(row.statement.is_some());
         }
         let alike = match (&row.low, &row.high) {
-            (Some(low), Some(high)) if low != high => format!(" ({low} to {high} are as good)"),
+            (Some(low), Some(high)) if low != high => format!(" (any from {low} to {high} is as good)"),
             _ => String::new(),
         };
         let others = advice.beside.map_or("", beside_advice);
@@ -540,7 +540,7 @@ impl ReportDraft {
                 let all = bytes.0 + bytes.1;
                 let moved = (all > 0).then(|| {
                     let share = 100.0 * bytes.1 as f64 / all as f64;
-                    format!("others moved {share:.0} % of all bytes meanwhile")
+                    format!("{share:.0} % of the disk traffic was not the probes'")
                 });
                 let stolen = steal.filter(|steal| *steal > 10.0).map(|steal| {
                     format!("the hypervisor gave {steal:.0} % of the processors' time to others")

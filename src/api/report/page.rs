@@ -1,10 +1,10 @@
 //! The report as one page of HTML, with everything in it: no script, no font, no address.
 
 use askama::Template;
-use io_probe_surface::compare::ChangesRow;
 
 use super::plots::{self, Bar};
 use super::{Line, ReportSection, changes, fact, next, of};
+use crate::api::history::Change;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -25,7 +25,7 @@ struct HtmlPage<'a> {
     next: Option<String>,
 }
 
-pub(super) fn render(lines: &[Line], changes: &[ChangesRow]) -> String {
+pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     let shown = |section| of(lines, section).collect::<Vec<_>>();
     let page = HtmlPage {
         title: format!("Storage of {} on {}", fact(lines, "database"), fact(lines, "host")),
@@ -36,7 +36,7 @@ pub(super) fn render(lines: &[Line], changes: &[ChangesRow]) -> String {
         charts: charts(lines, changes),
         verdicts: shown(ReportSection::Verdict),
         changes: changes::told(changes),
-        has_bands: changes.iter().any(|change| change.noise_pct.is_some()),
+        has_bands: changes.iter().any(|change| change.row.noise_pct.is_some()),
         advice: shown(ReportSection::Advice),
         missing: shown(ReportSection::Missing),
         next: changes.is_empty().then(|| next(lines)),
@@ -79,7 +79,7 @@ fn what(line: &Line) -> Option<&'static str> {
     })
 }
 
-fn charts(lines: &[Line], changes: &[ChangesRow]) -> Vec<(&'static str, String)> {
+fn charts(lines: &[Line], changes: &[Change]) -> Vec<(&'static str, String)> {
     let bar = |line| Bar::of(line, changes::same_as_before(line, changes));
     let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [

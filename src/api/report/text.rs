@@ -1,17 +1,17 @@
 //! The report as plain text of 80 columns.
 
-use io_probe_surface::compare::ChangesRow;
 use textwrap::Options;
 
 use super::gather::count;
 use super::{Line, ReportSection, changes, fact, next, of};
+use crate::api::history::Change;
 
 const WIDTH: usize = 80;
 
 /// Characters of the longest bar.
 const BAR: usize = 34;
 
-pub(super) fn render(lines: &[Line], changes: &[ChangesRow]) -> String {
+pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     let mut text = TextPage::default();
     text.head(lines);
     text.figures(lines);

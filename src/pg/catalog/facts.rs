@@ -1,6 +1,7 @@
 //! What the catalogs say of settings, of the tablespaces' own, of what lies on devices, and of where the
 //! user's tables are.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pgrx::pg_sys;
@@ -185,13 +186,13 @@ pub(crate) fn qualified_name(relation: pg_sys::Oid) -> Option<String> {
     names::rows(&query, &[]).into_iter().next()
 }
 
-/// The settings of a tablespace's own, each as `setting=value`.
-pub(crate) fn tablespace_options(spcname: &str) -> Vec<String> {
+/// The settings of a tablespace's own, and their values.
+pub(crate) fn tablespace_options(spcname: &str) -> BTreeMap<String, String> {
     // They are numbers, which may be written with any number of zeros.
-    let query = "SELECT json_build_array(spcname, left(option, 100)) \
-         FROM pg_tablespace, unnest(spcoptions) AS option";
-    let options = names::rows::<(String, String)>(query, &[]).into_iter();
-    options.filter(|(name, _)| name == spcname).map(|(_, option)| option).collect()
+    let query = "SELECT json_build_array(spcname, option_name, left(option_value, 100)) \
+         FROM pg_tablespace, pg_options_to_table(spcoptions)";
+    let options = names::rows::<(String, String, String)>(query, &[]).into_iter();
+    options.filter(|(name, ..)| name == spcname).map(|(_, setting, value)| (setting, value)).collect()
 }
 
 /// Something of the server that lies on a device.

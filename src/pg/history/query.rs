@@ -86,13 +86,22 @@ const RUN_VALUE: &str = "jsonb_build_object('id', chosen.id, 'at', extract(epoch
          line.other_bytes, \
      'steal_pct', line.steal_pct)";
 
+/// Does the server work as the row `own` of a figure `found` did? Its path leads through the OS cache, whose
+/// own path is measured beside it.
+const IN_USE: &str = "CASE found.probe
+         WHEN 'sync' THEN (own.result ->> 'in_use')::bool
+         WHEN 'readahead' THEN own.result ->> 'mode' = 'kernel'
+         WHEN 'seqscan' THEN own.result ->> 'path' <> 'os'
+         WHEN 'random' THEN own.result ->> 'path' <> 'os'
+         ELSE true END";
+
 /// What else is known of the row of a figure `found`, and of its run, whose share of steal may be NaN. Bytes
 /// are left out for a ping: it has so few that any others are many.
 fn line(schema: &str) -> String {
     format!(
         "LATERAL (
              SELECT {}, {}, CASE WHEN run.steal_pct BETWEEN 0 AND 100 THEN run.steal_pct END AS steal_pct,
-                    CASE WHEN found.probe = 'sync' THEN (own.result ->> 'in_use')::bool END AS in_use
+                    {IN_USE} AS in_use
              FROM {schema}.io_probe_runs AS run, {schema}.io_probe_results AS own
              WHERE run.id = found.run_id AND own.run_id = found.run_id AND own.ordinal = found.ordinal
          ) AS line",
@@ -159,8 +168,8 @@ pub(crate) struct Recent {
     pub(crate) ordinal: i64,
     pub(crate) now: Vec<RunValue>,
     pub(crate) before: Vec<RunValue>,
-    /// Does the server sync its WAL in this way? None of other probes, and where that is not known.
-    pub(crate) in_use: Option<bool>,
+    /// Does the server work in this way?
+    pub(crate) in_use: bool,
     /// When the first of the last runs started, in microseconds since 2000-01-01 00:00 UTC, and the number of
     /// the last.
     pub(crate) since: i64,
@@ -402,7 +411,9 @@ fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
                     min(found.ordinal) AS ordinal,
                     coalesce(jsonb_agg({RUN_VALUE}) FILTER (WHERE chosen.now), '[]') AS now,
                     coalesce(jsonb_agg({RUN_VALUE}) FILTER (WHERE NOT chosen.now), '[]') AS before,
-                    bool_or(line.in_use) FILTER (WHERE chosen.now) AS in_use, chosen.run_id,
+                    coalesce(bool_or(line.in_use) FILTER (WHERE chosen.now), bool_or(line.in_use), false)
+                        AS in_use,
+                    chosen.run_id,
                     (extract(epoch FROM chosen.since - '2000-01-01 00:00 UTC'::timestamptz) * 1000000)::int8
                         AS since
              FROM chosen, LATERAL (

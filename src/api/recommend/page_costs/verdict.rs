@@ -157,7 +157,8 @@ impl Advice<'_> {
             return self.lacking(row);
         };
         let row = row.rests_on("score", figure(score)).rests_on("score_in_force", score_in_force.map(figure));
-        let why = format!("{which} take {} more than at their best over the densities", percent_over(score));
+        let why =
+            format!("{which} take {} longer than with the best value for each density", percent_over(score));
         if plateau.seems_worse {
             return row.unknown(format!("{why}; {SEEMS_BETTER}"));
         }
