@@ -29,8 +29,9 @@ ln -s /usr/include "$copy/usr/include"
 pg_config=$copy/usr/lib/postgresql/15/bin/pg_config
 
 say "building the extension for $("$pg_config" --version)"
-# With fewer optimizations across crates: most of a demo on a new machine is waiting for the compiler.
-CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 make -s PG_CONFIG="$pg_config"
+# With fewer optimizations across crates and without line numbers: most of a demo on a new machine is waiting for the compiler.
+CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=false \
+    make -s PG_CONFIG="$pg_config"
 make -s install PG_CONFIG="$pg_config"
 
 say 'starting a server on a private socket, in a folder of its own'

@@ -66,11 +66,37 @@ const FASTEST_FLUSH_US: f64 = 10.0;
 /// Why it is not known how far to trust a report.
 const UNSEEN: &str = "what others did meanwhile can't be seen";
 
-/// The parts of a report's time: of scans, of reads at several depths, of flushes, and of advice.
-const PARTS: [u32; 4] = [4, 4, 3, 9];
+/// What a report measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Advice,
+    Depths,
+    Scans,
+    Commits,
+}
 
-/// The order of these parts. Scans by the server leave what they read in the OS cache.
-const IN_TURN: [usize; 4] = [3, 1, 0, 2];
+/// The order of the parts. Scans by the server leave what they read in the OS cache.
+const IN_TURN: [Part; 4] = [Part::Advice, Part::Depths, Part::Scans, Part::Commits];
+
+impl Part {
+    /// Its share of a report's time, out of that of all parts.
+    fn weight(self) -> u32 {
+        match self {
+            Part::Advice => 9,
+            Part::Depths | Part::Scans => 4,
+            Part::Commits => 3,
+        }
+    }
+
+    fn and_later(self) -> &'static [Self] {
+        let place = IN_TURN.iter().position(|other| *other == self);
+        &IN_TURN[place.unwrap_or(0)..]
+    }
+}
+
+fn weight(parts: &[Part]) -> u32 {
+    parts.iter().map(|part| part.weight()).sum()
+}
 
 /// What is to be measured, and within what.
 pub(super) struct Measurements {
@@ -113,12 +139,14 @@ impl Measurements {
         let mut found = ReportDraft::begin(rel);
         let objects = found.run(Probe::Device, || Ok(device::rows()));
         found.devices(&objects);
+        // Credits may have run out by the time the depths are measured.
+        let at_first = rel.and_then(|rel| self.moment_at_deepest(&mut found, rel));
         // Before the server's scan, which leaves what it read in the OS cache.
         // Plans are of tables: where values lie in TOAST tables, there may be another one for advice.
         self.advice(&mut found, rel.filter(|rel| !is_toast(*rel)));
         match rel {
             Some(rel) => {
-                self.depths(&mut found, rel);
+                self.depths(&mut found, rel, at_first);
                 self.scan(&mut found, rel);
             }
             None => found.missing(
@@ -138,17 +166,16 @@ impl Measurements {
         Ok(found.finish(elapsed_s))
     }
 
-    /// Part number `part` of the time; less if the statement has no more than that for it and the parts that
-    /// come after it.
-    fn share(&self, part: usize) -> Duration {
-        let place = IN_TURN.iter().position(|other| *other == part).unwrap_or(0);
-        let to_come: u32 = IN_TURN[place..].iter().map(|part| PARTS[*part]).sum();
-        let usual = self.duration * PARTS[part] / PARTS.iter().sum::<u32>();
-        usual.min(call::time_left() * PARTS[part] / to_come).max(Duration::from_millis(1))
+    /// This part of the time; less if the statement has no more than that for it and the parts that come
+    /// after it.
+    fn share(&self, part: Part) -> Duration {
+        let usual = self.duration * part.weight() / weight(&IN_TURN);
+        let left = call::time_left() * part.weight() / weight(part.and_later());
+        usual.min(left).max(Duration::from_millis(1))
     }
 
-    /// The bounds of each of `rows` rows that share part number `part` of the time.
-    fn limits(&self, part: usize, rows: usize) -> Result<Limits> {
+    /// The bounds of each of `rows` rows that share this part of the time.
+    fn limits(&self, part: Part, rows: usize) -> Result<Limits> {
         let given = Some(self.share(part));
         let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
         Ok(Limits { duration, ..self.bounds })
@@ -157,7 +184,7 @@ impl Measurements {
     fn scan(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
         let scans = found.run(Probe::Seqscan, || {
             let paths = vec![ReadPath::Direct, ReadPath::Server];
-            let limits = self.limits(0, paths.len())?;
+            let limits = self.limits(Part::Scans, paths.len())?;
             Seqscan::usual(paths, self.cold, limits)?.rows(rel, self.waits)
         });
         for scan in &scans {
@@ -182,20 +209,22 @@ impl Measurements {
 
     /// Scans again for a moment what gave so much at first: does the device give as much now?
     fn scan_again(&self, found: &mut ReportDraft, rel: pg_sys::Oid, first: &SeqscanRow) {
-        let scans = found.run(Probe::Seqscan, || {
-            let duration = self.share(0) / AGAIN;
+        let scans = found.attempt(Probe::Seqscan, || {
+            let duration = self.share(Part::Scans) / AGAIN;
             let limits = Limits { duration, ..self.bounds };
             Seqscan::usual(vec![ReadPath::Direct], false, limits)?.rows(rel, self.waits)
         });
+        let scans = scans.unwrap_or_default();
         let rates = scans.first().filter(|scan| !scan.caveats.doubt.has(Doubt::Others));
         let share = rates.and_then(|again| Some(again.mib_s? / first.mib_s?));
         found.slowed |= share.is_some_and(|share| share < MUCH_LESS);
     }
 
-    fn depths(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
+    /// All depths. `at_first` is how many reads a second there were at the deepest in the beginning.
+    fn depths(&self, found: &mut ReportDraft, rel: pg_sys::Oid, at_first: Option<f64>) {
         let depths = found.run(Probe::Depth, || {
             let depths = depth::usual_depths()?;
-            let limits = Limits { precision: None, ..self.limits(1, depths.len())? };
+            let limits = Limits { precision: None, ..self.limits(Part::Depths, depths.len())? };
             DepthSweep { depths, seed: arguments::seed(None), limits }.rows(rel, self.waits)
         });
         // The smallest depth that is as good may give a little less than was promised, and a greater one all.
@@ -221,6 +250,7 @@ impl Measurements {
             found.push(promise(line(ReportSection::P99, row.latencies.p99_us), promised, false));
         }
         found.slowed |= depths.iter().any(|row| row.caveats.doubt.has(Doubt::Slowed));
+        found.reads_a_second(at_first, depths.last().and_then(free_iops));
         found.shape_of(&depths);
         let Some(single) = depths.first().filter(|row| row.depth == 1) else { return };
         if let (Some(median), Some(high)) = (single.latencies.p50_us, single.latencies.p99_us)
@@ -236,14 +266,23 @@ impl Measurements {
     /// Reads again for a moment at the depth that gave the most: does the device give as much now?
     fn depth_again(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
         let Some((depth, iops)) = found.fastest else { return };
-        let depths = found.run(Probe::Depth, || {
-            let limits = Limits { duration: self.share(1) / AGAIN, precision: None, ..self.bounds };
+        let now = self.moment(found, rel, depth);
+        found.reads_a_second(Some(iops), now);
+    }
+
+    fn moment_at_deepest(&self, found: &mut ReportDraft, rel: pg_sys::Oid) -> Option<f64> {
+        let deepest = depth::usual_depths().ok()?.pop()?;
+        self.moment(found, rel, deepest)
+    }
+
+    /// Reads for a moment: how many a second?
+    fn moment(&self, found: &mut ReportDraft, rel: pg_sys::Oid, depth: u32) -> Option<f64> {
+        let depths = found.attempt(Probe::Depth, || {
+            let limits =
+                Limits { duration: self.share(Part::Depths) / AGAIN, precision: None, ..self.bounds };
             DepthSweep { depths: vec![depth], seed: arguments::seed(None), limits }.rows(rel, self.waits)
         });
-        let doubts = [Doubt::Others, Doubt::Paced];
-        let again = depths.first().filter(|row| !doubts.iter().any(|doubt| row.caveats.doubt.has(*doubt)));
-        let share = again.and_then(|row| Some(row.iops? / iops));
-        found.slowed |= share.is_some_and(|share| share < SLOWED);
+        depths.ok()?.first().and_then(free_iops)
     }
 
     fn commits(&self, found: &mut ReportDraft) {
@@ -252,7 +291,7 @@ impl Measurements {
         }
         let syncs = found.run(Probe::Sync, || {
             let cases = sync::cases(&[Section::WalSegment], wal::BLOCK_BYTES, &FLUSHES[..1], None);
-            let limits = self.limits(2, cases.len())?;
+            let limits = self.limits(Part::Commits, cases.len())?;
             let group = GroupCommit { committers: 1, delay: wal::commit_delay(1), commit_bytes: None };
             sync::rows(Bench { cases, group, limits }, None, self.waits)
         });
@@ -266,8 +305,8 @@ impl Measurements {
                 settings: Setting::ALL.to_vec(),
                 lists_settings: false,
                 bounds: self.bounds,
-                duration: Some(self.share(3)),
-                of_call: f64::from(PARTS.iter().sum::<u32>()) / f64::from(PARTS[3]),
+                duration: Some(self.share(Part::Advice)),
+                of_call: f64::from(weight(&IN_TURN)) / f64::from(Part::Advice.weight()),
                 cold: self.cold,
                 writes: self.writes,
             };
@@ -322,12 +361,29 @@ impl ReportDraft {
         }
     }
 
+    /// The device gave so many reads a second before, and gives so many now, at the same depth.
+    fn reads_a_second(&mut self, before: Option<f64>, now: Option<f64>) {
+        let share = before.zip(now).map(|(before, now)| now / before);
+        self.slowed |= share.is_some_and(|share| share < SLOWED);
+    }
+
     /// Runs a probe if the caller may. One that had bad luck has no rows, which a line says.
     fn run<R>(&mut self, probe: Probe, rows: impl FnOnce() -> Result<Vec<R>>) -> Vec<R> {
+        self.attempt(probe, rows).unwrap_or_else(|why| {
+            self.missing(probe.name(), &why);
+            Vec::new()
+        })
+    }
+
+    /// Runs a probe if the caller may; else, and if it had bad luck, says why not.
+    fn attempt<R>(
+        &mut self,
+        probe: Probe,
+        rows: impl FnOnce() -> Result<Vec<R>>,
+    ) -> std::result::Result<Vec<R>, String> {
         let function = probe.function_of_all_columns();
         if !server::may_execute(&function) {
-            self.missing(probe.name(), &format!("needs EXECUTE on {function}"));
-            return Vec::new();
+            return Err(format!("needs EXECUTE on {function}"));
         }
         pgrx::notice!("report: {}", probe.function());
         let relation = self.relation.as_ref().filter(|_| !matches!(probe, Probe::Device | Probe::Sync));
@@ -336,10 +392,7 @@ impl ReportDraft {
         let (outcome, surroundings) = history::beside(probe, &placement.leaves, || attempt(rows));
         self.surroundings.push(surroundings);
         self.has_unseen |= relation.is_some() && placement.leaves.is_empty();
-        outcome.unwrap_or_else(|Failed { message, .. }| {
-            self.missing(probe.name(), &message);
-            Vec::new()
-        })
+        outcome.map_err(|Failed { message, .. }| message)
     }
 
     fn devices(&mut self, objects: &[DeviceRow]) {
@@ -583,6 +636,12 @@ impl ReportDraft {
         let sentences: Vec<String> = self.lines.iter().filter_map(told).collect();
         sentences.into_iter().for_each(|sentence| self.say("promise", sentence));
     }
+}
+
+/// Reads a second; None where others or a rate limit had a part in it.
+fn free_iops(row: &DepthRow) -> Option<f64> {
+    let is_free = ![Doubt::Others, Doubt::Paced].iter().any(|doubt| row.caveats.doubt.has(*doubt));
+    row.iops.filter(|_| is_free)
 }
 
 fn is_from_memory(scan: &SeqscanRow) -> bool {

@@ -257,8 +257,8 @@ fn a_segment_is_written_on_and_on_and_round() {
     let size = 2 * 32 * u64::from(BLOCK);
     for case in cases(Section::WalSegment) {
         let recorder = Recorder { takes: Duration::ZERO, ..Recorder::new(size) };
-        // Under valgrind on a busy machine, an operation takes a tenth of a millisecond and more.
-        measure(&recorder, &[case], 50, ALONE, limits(), &mut || None).expect("measured");
+        let limits = Limits { max_bytes: 2 * size, ..limits() };
+        measure(&recorder, &[case], 10_000, ALONE, limits, &mut || None).expect("measured");
         let offsets: Vec<u64> = recorder
             .calls()
             .iter()
