@@ -8,7 +8,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{Slice, step_up};
+use super::Slice;
+use super::step::has_step;
 
 /// Below this many slices no interval is given.
 pub const MIN_SLICES: usize = 20;
@@ -73,8 +74,7 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
         return None;
     }
     let times = Slice::times(slices);
-    let backwards: Vec<f64> = times.iter().rev().copied().collect();
-    if step_up(&times).or_else(|| step_up(&backwards)).is_some() {
+    if has_step(&times) {
         return None;
     }
     let middle = (times.len() as f64 - 1.0) / 2.0;

@@ -196,9 +196,10 @@ impl Measurements {
             let promised = self.promised.mib_s.filter(|_| scan.path == ReadPath::Direct.name());
             found.push(promise(line, promised, true));
         }
-        found.slowed |= scans.iter().any(|scan| scan.caveats.doubt.has(Doubt::Slowed));
-        self.depth_again(found, rel);
         let of = |path: ReadPath| scans.iter().find(|scan| scan.path == path.name());
+        // Through the OS cache, a processor that does something else slows a scan down, too.
+        found.slowed |= of(ReadPath::Direct).is_some_and(|scan| scan.caveats.doubt.has(Doubt::Slowed));
+        self.depth_again(found, rel);
         if let (Some(direct), Some(server)) = (of(ReadPath::Direct), of(ReadPath::Server)) {
             if is_much_less(direct, server) {
                 self.scan_again(found, rel, direct);
