@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh [PG_CONFIG…]: runs everything that can be checked: format, lints, documentation, the tests of core/ and surface/,
 # and on each PostgreSQL in the cache, or on these, the regression tests and the clients in tests/ (see CONTRIBUTING.md). What
-# failed shows its output in the end; the last line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients,
+# failed shows its output at the end; the last line counts it all. With PG_IO_PROBE_LONG set, each server has all of the clients,
 # and each of those all of its cases.
 #
 # Most tests wait for a disk or for a clock, so several servers and the core are tested beside one another: LANES at a time,
@@ -25,6 +25,12 @@ state=$(mktemp -d)
 log=$state/log results=$state/results failures=$state/failures
 touch "$results" "$failures"
 
+# show_failures: shows, once, the output of what failed.
+show_failures() {
+    cat "$failures"
+    : >"$failures"
+}
+
 clean_up() {
     local lane
     [ -z "${limited:-}" ] || kill "$limited" 2>/dev/null || true
@@ -33,6 +39,7 @@ clean_up() {
     done
     wait
     stop_cluster
+    show_failures
     rm -rf "$state"
 }
 trap clean_up EXIT
@@ -64,7 +71,7 @@ report() {
         say "$(printf 'ok      %s: %d (%d s)' "$1" "$3" $((SECONDS - $2)))"
     else
         say "$(printf 'FAILED  %s: %d of %d (%d s)' "$1" "$4" $(($3 + $4)) $((SECONDS - $2)))"
-        say "$(printf -- '--- %s' "$1"; echo; cat "$log")" >>"$failures"
+        say "--- $1"$'\n'"$(cat "$log")" >>"$failures"
     fi
 }
 
@@ -373,6 +380,6 @@ done
 set +m
 wait
 read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }' "$results")
-cat "$failures"
+show_failures
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
