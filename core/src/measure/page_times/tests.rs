@@ -184,21 +184,23 @@ fn the_allowance_of_a_limit_is_not_timed() {
 
 #[test]
 fn whole_windows_are_timed_however_long_each_takes() {
-    let (relation, clock) = (cold_relation(), Manual::default());
-    let limits = Limits { duration: Duration::from_secs(14), ..Limits::none() };
-    let run = PageTimesRun {
-        limits,
-        window: MIB,
-        concurrencies: &[0],
-        densities: &[1.0],
-        through_cache: false,
-        ..run(&relation.source)
-    };
-    let mut server = server(&run, &clock);
-    server.lumps = Some((MIB / BLOCK, 300_000.0));
-    let measured = measured(&run, &mut server, &clock);
-    assert_near(&measured.device_sequential, 300_000.0, "device, in order");
-    assert_near(&measured.sparse[0][0], 300_000.0, "1.0 at 0");
+    for (seconds, window, ns) in [(14, MIB, 300_000.0), (6, 8 * MIB, 104_000.0)] {
+        let (relation, clock) = (cold_relation(), Manual::default());
+        let limits = Limits { duration: Duration::from_secs(seconds), ..Limits::none() };
+        let run = PageTimesRun {
+            limits,
+            window,
+            concurrencies: &[0],
+            densities: &[1.0],
+            through_cache: false,
+            ..run(&relation.source)
+        };
+        let mut server = server(&run, &clock);
+        server.lumps = Some((window / BLOCK, ns));
+        let measured = measured(&run, &mut server, &clock);
+        assert_near(&measured.device_sequential, ns, "device, in order");
+        assert_near(&measured.sparse[0][0], ns, "1.0 at 0");
+    }
 }
 
 #[test]

@@ -57,9 +57,11 @@ const TURNS: u32 = 200;
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 const LONGEST_TURN: Duration = Duration::from_millis(100);
 
-/// A long turn takes at most this many times as long: one in order, which times whole windows, for a part of
-/// one is no figure; and one at random that has to outlast a limit's allowance.
+/// A long turn takes at most this many times as long, and may take this long in any case: one in order, which
+/// times whole windows, for a part of one is no figure; and one at random that has to outlast a limit's
+/// allowance.
 const LONG: u32 = 5;
+const LEAST_OF_LONG: Duration = Duration::from_millis(350);
 /// So many long turns have room in the time and the bytes.
 const LEAST_LONG_TURNS: u64 = 16;
 
@@ -269,7 +271,7 @@ impl<'a> Turns<'a> {
     /// that it has whole bursts; blocks that all come at once are timed from the middle on.
     fn long_order<'o>(&self, blocks: &'o [u64], way: Way, warm_up: usize) -> Order<'o> {
         let (warm_up, lead_ns) = match self.run.observer.bursts_every() {
-            Duration::ZERO => (warm_up, self.long_ns / 2),
+            Duration::ZERO => (warm_up, self.long_ns / 4 * 3),
             every => (blocks.len() / 2, nanoseconds(every)),
         };
         Order { warm_up, lead_ns, length_ns: self.long_ns, ..self.order(blocks, way) }
@@ -659,7 +661,7 @@ fn burst(run: &PageTimesRun<'_>) -> u64 {
 
 /// How long a long turn is timed: under a limit whole bursts.
 fn long_turn(run: &PageTimesRun<'_>, turn: Duration, length: Duration) -> Duration {
-    let long = (turn * LONG).min(length / LEAST_LONG_TURNS as u32).max(turn);
+    let long = (turn * LONG).max(LEAST_OF_LONG).min(length / LEAST_LONG_TURNS as u32).max(turn);
     match run.observer.bursts_every() {
         Duration::ZERO => long,
         every => every * BURSTS,
