@@ -166,7 +166,7 @@ SELECT name, attname FROM columns AS c WHERE function IN (SELECT short FROM prob
 SELECT attname, array_agg(DISTINCT type) AS types FROM columns GROUP BY 1 HAVING count(DISTINCT type) > 1 ORDER BY 1;
 -- times, rates and shares say their unit
 SELECT DISTINCT attname FROM columns WHERE type = 'double precision'::regtype
-   AND attname !~ '(_us|_ms|_pct|_s|_kb|_per_block|_per_op|_cost|_rows|iops)$' ORDER BY 1;
+   AND attname !~ '(_us|_ms|_pct|_s|_kb|_mib|_per_block|_per_op|_cost|_rows|iops)$' ORDER BY 1;
 -- arguments come in one order: no two in one order here and in the other there
 WITH argument AS (
   SELECT short, p.name AS function, a.name, a.n FROM probe AS p JOIN pg_proc ON oid = short, unnest(proargnames) WITH ORDINALITY AS a(name, n)
@@ -201,7 +201,7 @@ CREATE VIEW member AS
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
 -- what is documented; nobody but the owner has any other right
 CREATE TABLE documented AS
-  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full}'::text[]) AS name, 'EXECUTE' AS privilege
+  SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,io_probe_explain_text}'::text[]) AS name, 'EXECUTE' AS privilege
   UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
     io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid

@@ -123,8 +123,10 @@ END $$;
 SELECT shared_blks_hit + shared_blks_read >= 400 AS blks, query_rows, device_bytes, device_source, notes
   FROM unnest('{SELECT * FROM watched,SELECT * FROM scan_inside()}'::text[]) AS q, io_probe_iostat_query_full(q)
   WHERE sample IS NULL;
+SET client_min_messages = warning;
 SELECT notes FROM io_probe_iostat_query_full('SELECT * FROM io_probe_explain_full(''SELECT * FROM watched'', true)')
   WHERE sample IS NULL;
+RESET client_min_messages;
 -- those of a plan that is only explained fetch nothing, nor do those of another query
 SELECT count(*) FROM watched;
 SELECT notes::text LIKE '%parallel%' AS parallel

@@ -106,8 +106,10 @@ SELECT run FROM result WHERE run <> 'temp' AND (device, read_ahead_kb) IS DISTIN
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
 -- the times are remembered for what explains
+SET client_min_messages = warning;
 SELECT os_ms > 0 AS os, device_ms > 0 AS device
   FROM io_probe_explain_full('SELECT count(*) FROM priced', true) WHERE node_type = 'Seq Scan';
+RESET client_min_messages;
 -- calls beside others, and all calls of a statement share pg_io_probe.max_duration
 SELECT r.name, count(*) FROM (VALUES ('priced'), ('priced_single'), ('priced')) AS r(name),
   LATERAL io_probe_page_cost_full(r.name::regclass, duration => '30 ms', cold => true, densities => '{1}', concurrencies => '{1}') AS c GROUP BY 1 ORDER BY 1;

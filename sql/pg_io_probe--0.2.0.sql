@@ -1593,6 +1593,9 @@ CREATE TYPE io_probe_explain_full_row AS (
     access            text,
     shared_blks_hit   bigint,
     shared_blks_read  bigint,
+    os_mib            double precision,
+    device_mib        double precision,
+    temp_mib          double precision,
     temp_blks_read    bigint,
     temp_blks_written bigint,
     io_ms             double precision,
@@ -1608,26 +1611,30 @@ CREATE TYPE io_probe_explain_full_row AS (
     local_blks_hit    bigint,
     local_blks_read   bigint,
     local_io_ms       double precision,
+    expected_ms       double precision,
     os_ms             double precision,
     device_ms         double precision
 );
-COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node';
-COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them';
+COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; of a query that was executed the last row has no node_id, but the sums';
+COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them; NULL in the row of the sums';
 COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Node below which EXPLAIN prints this one; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
-COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Name of the node as EXPLAIN prints it';
-COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level';
+COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Name of the node as EXPLAIN prints it; in the row of the sums: the disk (at least half of the time was waiting for it), partly the disk (at least a tenth), not the disk, or unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; in the row of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads or modifies, for a Bitmap Index Scan the table that it works for; joins with every probe. NULL without a table';
 COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads; NULL without an index';
 COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query of what the node scans';
 COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL for a node that scans nothing';
 COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks that the node itself found in shared buffers; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers, from the OS page cache or the device; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.os_mib IS 'MiB that the node itself read and that the OS page cache had; NULL unless executed, and if device_mib is not known';
+COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB that were fetched from the device for the node itself, what the kernel read ahead for it included: more than it read where that was in vain. NULL unless executed, and if it is not known';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files that the node itself read; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files that the node itself wrote; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Time in ms that the node itself waited for blocks of tables and indexes, summed over all processes, so it can be more than self_ms; temporary files are in temp_io_ms. NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Time in ms that the node itself spent reading and writing temporary files, summed over all processes: the cost of a sort, a hash or a CTE that spilled. NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; temporary files are in temp_io_ms. If processes ran it in parallel, the mean over them, as all times here. NULL unless executed; of a plan also if that was taken without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms that the node itself spent reading and writing temporary files: the cost of a sort, a hash or a CTE that spilled. NULL as io_ms';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node, which the row of the sums has';
 COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Wall-clock time in ms in the node and below it: average per loop times loops; if processes ran it in parallel, the mean over them. No node has more than the node above it';
 COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan in parallel: below a Gather its workers and the leader, else 1. self_ms times processes is their time together';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
@@ -1638,36 +1645,39 @@ COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost u
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read into the session''s own buffers; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16, which does not tell it apart';
-COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times, one process at a time; NULL unless executed and the times are known';
-COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL unless executed and the times are known. The real time lies between os_ms and device_ms, nearer to what served; io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'Time in ms that the node itself would wait by measured times, os_mib from the OS page cache and device_mib from the device: less than io_ms says that requests queued, or that others used the device. NULL unless executed, the times are known and the tiers are';
+COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times; NULL unless executed and the times are known';
+COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL as os_ms. io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
 
 CREATE TYPE io_probe_explain_row AS (
-    node_id          integer,
-    node             text,
-    relid            regclass,
-    shared_blks_read bigint,
-    self_ms          double precision,
-    io_ms            double precision,
-    temp_io_ms       double precision,
-    os_ms            double precision,
-    device_ms        double precision
+    node       text,
+    relid      regclass,
+    self_ms    double precision,
+    io_ms      double precision,
+    os_mib     double precision,
+    device_mib double precision,
+    temp_mib   double precision
 );
-COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node';
-COMMENT ON COLUMN io_probe_explain_row.node_id IS 'Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them';
-COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level';
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; of a query that was executed the last row has no node_id, but the sums';
+COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; in the row of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies, for a Bitmap Index Scan the table that it works for; joins with every probe. NULL without a table';
-COMMENT ON COLUMN io_probe_explain_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers, from the OS page cache or the device; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node';
-COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Time in ms that the node itself waited for blocks of tables and indexes, summed over all processes, so it can be more than self_ms; temporary files are in temp_io_ms. NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_row.temp_io_ms IS 'Time in ms that the node itself spent reading and writing temporary files, summed over all processes: the cost of a sort, a hash or a CTE that spilled. NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times, one process at a time; NULL unless executed and the times are known';
-COMMENT ON COLUMN io_probe_explain_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL unless executed and the times are known. The real time lies between os_ms and device_ms, nearer to what served; io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node, which the row of the sums has';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; temporary files are in temp_io_ms. If processes ran it in parallel, the mean over them, as all times here. NULL unless executed; of a plan also if that was taken without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB that the node itself read and that the OS page cache had; NULL unless executed, and if device_mib is not known';
+COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB that were fetched from the device for the node itself, what the kernel read ahead for it included: more than it read where that was in vain. NULL unless executed, and if it is not known';
+COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote; NULL unless executed';
+
+CREATE TYPE io_probe_explain_text_row AS (
+    plan text
+);
+COMMENT ON TYPE io_probe_explain_text_row IS 'Row of io_probe_explain_text: one line';
+COMMENT ON COLUMN io_probe_explain_text_row.plan IS 'The line';
 
 CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, and each row has the blocks and times of the node itself; the sums over all nodes are those of the statement. Everyone may call it. Option page_cost: rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, each row has the blocks and times of the node itself and who served them, and a last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace), exact (from PostgreSQL 18 on with I/O workers: reads by the backend itself, with effective_io_concurrency 0, so that each node''s bytes are its own)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -1686,6 +1696,12 @@ RETURNS SETOF io_probe_explain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
 COMMENT ON FUNCTION io_probe_explain_full(json, jsonb) IS 'The rows of io_probe_explain with all columns';
+
+CREATE FUNCTION io_probe_explain_text(query text)
+RETURNS SETOF io_probe_explain_text_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_explain_text_wrapper';
+COMMENT ON FUNCTION io_probe_explain_text(text) IS 'EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who served its reads, and how long it waited. The last line says whether it was the disk. Everyone may call it';
 
 -- All that there is to know of the storage, in one call and in words.
 

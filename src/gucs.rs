@@ -10,6 +10,7 @@ use io_probe_surface::settings::{self, Setter, Setting, Unit};
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::error::{Error, Result};
+use crate::pg::backend::executor;
 use crate::pg::backend::refused_setting::RefusedSetting;
 use crate::pg::backend::server::reserve_setting_prefix;
 
@@ -119,6 +120,7 @@ pub(crate) fn define() {
     let Setting { name, who, short, long, .. } = settings::CORRECT_CORRELATION;
     let flags = GucFlags::EXPLAIN;
     GucRegistry::define_bool_guc(name, short, long, &CORRECT_CORRELATION, context(who), flags);
+    executor::define_setting();
     reserve_setting_prefix(c"pg_io_probe");
 }
 

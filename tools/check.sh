@@ -198,8 +198,8 @@ reading_tests='extension device cache seqscan random depth ping page_cost recomm
 short_tests='extension cache seqscan random iostat history compare bad_input search_path settings explain upgrade cleanup'
 only_oldest=(tests/encoding.py)
 only_newest=(tests/{any_disk,argument_sizes,large_relations}.py)
-short=(tests/{errors,accuracy,workers}.py)
-in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_accuracy,accuracy}.py)
+short=(tests/{errors,accuracy,workers,served}.py)
+in_flight=(tests/{cancel,crashes,ddl,faults,iostat,random_accuracy,accuracy,served}.py)
 
 # A job is a server with some settings, and what is tested on it.
 names=() configs=() settings=() tests_of=() clients_of=()

@@ -17,6 +17,7 @@ pub mod page_costs;
 pub mod plan;
 mod plateau;
 pub mod report;
+pub mod served;
 mod wal;
 
 pub use plateau::{Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};

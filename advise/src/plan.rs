@@ -361,7 +361,7 @@ fn node(
     let schema = name(target.filter(|_| relation.is_some()), "Schema")?;
     let (index, access) = (item.name("Index Name")?, naming::access(item.kind()));
     let row = ExplainRow {
-        node_id: item.position as u32 + 1,
+        node_id: Some(item.position as u32 + 1),
         parent_id: item.parent.map(|parent| parent as u32 + 1),
         level: item.level,
         node_type: naming::node_type(item).into(),

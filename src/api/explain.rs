@@ -1,22 +1,26 @@
-//! `io_probe_explain` and `io_probe_explain_json`: a plan as rows, a node each, with the blocks that
-//! the node itself read.
+//! `io_probe_explain`: a plan as rows, a node each, with the blocks that the node itself read and who served
+//! them.
 
 use std::rc::Rc;
 
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
 use io_probe_advise::plan::{self, Node};
+use io_probe_advise::served::{self, NodeReads, QueryReads, Verdict};
+use io_probe_core::measure::cached_read;
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
-use io_probe_surface::explain::{ExplainRow, OPTIONS};
+use io_probe_surface::explain::{ExplainRow, ExplainTextRow, OPTIONS, OPTIONS_OF_PLAN};
 use io_probe_surface::function::OptionName;
 use io_probe_surface::value;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::api::page_cost;
-use crate::call::Options;
+use crate::call::{Options, figure};
 use crate::error::{Error, Result};
-use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts, server};
-use crate::pg::catalog::explain;
+use crate::pg::backend::executor::{Counted, Counter, NodeCounts};
+use crate::pg::backend::server::TELLS_LOCAL_TIME;
+use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts};
+use crate::pg::catalog::explain::{self, Execution};
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::relation::{Fork, Relation};
 use crate::pg::storage::tablespace::Tablespace;
@@ -25,13 +29,15 @@ use crate::pg::storage::tablespace::Tablespace;
 fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option<JsonbText>) -> Rows {
     Rows::answer(|| {
         let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
-        let given = given_times(options)?;
-        let executes = execute.unwrap_or(false);
-        let rows = rows(&explain::plan(&query, executes)?, given.as_ref())?;
-        if executes {
-            tell_what_is_unknown(&rows, given.is_none());
+        let options = Options::parse(options, OPTIONS)?;
+        let given = given_times(&options)?;
+        let exact = options.choice(OptionName::Exact)?.unwrap_or(false);
+        if !execute.unwrap_or(false) {
+            return rows(&explain::plan(&query)?, given.as_ref());
         }
-        Ok(rows)
+        let executed = Executed::of(&query, Execution { exact, prints: false }, given.as_ref())?;
+        executed.tell(given.is_none());
+        Ok(executed.into_rows())
     })
 }
 
@@ -40,14 +46,24 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
 fn io_probe_explain_json(plan: Option<UpTo<16, Text>>, options: Option<JsonbText>) -> Rows {
     Rows::answer(|| {
         let plan = plan.ok_or_else(|| Error::invalid("plan must not be null"))?;
-        rows(&plan.0, given_times(options)?.as_ref())
+        let options = Options::parse(options, OPTIONS_OF_PLAN)?;
+        rows(&plan.0, given_times(&options)?.as_ref())
+    })
+}
+
+#[pg_extern(sql = false)]
+fn io_probe_explain_text(query: Option<Query>) -> Rows {
+    Rows::answer(|| {
+        let query = query.ok_or_else(|| Error::invalid("query must not be null"))?;
+        let executed = Executed::of(&query, Execution { exact: false, prints: true }, None)?;
+        let lines = executed.into_lines().into_iter();
+        Ok(lines.map(|plan| ExplainTextRow { plan: plan.into() }).collect())
     })
 }
 
 /// Times that the call gives to predict from, for all relations. Without them each tablespace has those that
 /// the session measured there last.
-fn given_times(options: Option<JsonbText>) -> Result<Option<Rc<PageTimes>>> {
-    let options = Options::parse(options, OPTIONS)?;
+fn given_times(options: &Options) -> Result<Option<Rc<PageTimes>>> {
     let Some(rows) = options.rows::<MeasuredTime>(OptionName::PageCost, "io_probe_page_cost")? else {
         return Ok(None);
     };
@@ -87,23 +103,6 @@ fn rows(json: &str, given: Option<&Rc<PageTimes>>) -> Result<Vec<ExplainRow>> {
     Ok(interrupts::collect(plan::nodes(json)?.into_iter().map(|node| row(node, given))))
 }
 
-/// Says why columns of a query that was executed are NULL. `remembers` if the call gives no times.
-fn tell_what_is_unknown(rows: &[ExplainRow], remembers: bool) {
-    if server::setting(c"track_io_timing").as_deref() != Some("on") {
-        pgrx::notice!("io_ms is not known: track_io_timing is off");
-    }
-    if remembers && rows.iter().any(lacks_times) {
-        pgrx::notice!(
-            "device_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace measures \
-             it for this session, with cold => true, which evicts that table from the caches"
-        );
-    }
-}
-
-fn lacks_times(row: &ExplainRow) -> bool {
-    row.access.is_some() && row.shared_blks_read.is_some_and(|read| read > 0) && row.device_ms.is_none()
-}
-
 fn row(node: Node, given: Option<&Rc<PageTimes>>) -> ExplainRow {
     let (relid, indexid) = match &node.relation {
         Some(relation) => explain::find_relation(node.schema.as_deref(), relation, node.index.as_deref()),
@@ -113,7 +112,12 @@ fn row(node: Node, given: Option<&Rc<PageTimes>>) -> ExplainRow {
     let [relid, indexid] = [relid, indexid].map(|oid| oid.map(|oid| value::Relation(oid.to_u32())));
     let indent = 2 * node.level as usize;
     let name = format!("{:indent$}{}", "", node.node_type).into();
-    ExplainRow { node: name, relid, indexid, os_ms, device_ms, ..node.row }
+    let mut row = ExplainRow { node: name, relid, indexid, os_ms, device_ms, ..node.row };
+    let processes = row.processes.unwrap_or(1).max(1) as f64;
+    let times =
+        [&mut row.io_ms, &mut row.local_io_ms, &mut row.temp_io_ms, &mut row.os_ms, &mut row.device_ms];
+    times.into_iter().flatten().for_each(|ms| *ms = figure(*ms / processes));
+    row
 }
 
 /// By the given times, or else by those that the session measured last where the node's blocks are.
@@ -127,4 +131,163 @@ fn prediction(
     let home = if node.reads_index { indexid.or(relid) } else { relid };
     let times = given.cloned().or_else(|| page_cost::recall(Tablespace::of_relation(home?)));
     times.map(|times| predict(node, &times, || relid.map(place))).unwrap_or_default()
+}
+
+/// A query that was executed.
+struct Executed {
+    rows: Vec<ExplainRow>,
+    reads: Vec<NodeReads>,
+    query: QueryReads,
+    /// The plan as text.
+    text: Option<String>,
+    /// Were bytes shared out among nodes by their blocks?
+    shared_out: bool,
+}
+
+impl Executed {
+    fn of(query: &Query, how: Execution, given: Option<&Rc<PageTimes>>) -> Result<Self> {
+        let (json, counted) = explain::execute(query, how)?;
+        let mut nodes = plan::nodes(&json)?;
+        let counted = counted.filter(|counted| counted.nodes.len() == nodes.len());
+        if let Some(counted) = &counted {
+            nodes.iter_mut().zip(&counted.nodes).for_each(|(node, counts)| put_counts(&mut node.row, counts));
+        }
+        let reads: Vec<NodeReads> =
+            nodes.iter().enumerate().map(|(index, node)| reads(node, index, counted.as_ref())).collect();
+        let rows = interrupts::collect(nodes.into_iter().map(|node| row(node, given)));
+        let rows: Vec<ExplainRow> =
+            rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
+        let total_ms = rows.first().and_then(|top| top.total_ms).unwrap_or(0.0);
+        let ns_per_byte = cached_read::ns_per_byte(pg_sys::BLCKSZ as usize).unwrap_or(0.0);
+        let query = QueryReads::of(&reads, total_ms, ns_per_byte);
+        let (text, shared_out) = counted.map_or((None, false), |counted| (counted.text, counted.shared_out));
+        Ok(Self { rows, reads, query, text, shared_out })
+    }
+
+    /// Says what it was, and what is not known.
+    fn tell(&self, remembers: bool) {
+        pgrx::notice!("{}", self.query);
+        if self.shared_out {
+            pgrx::notice!(
+                "the I/O workers read for several nodes at a time: their bytes are shared out by blocks; option \
+                 exact tells them apart"
+            );
+        }
+        if remembers && self.query.verdict() != Verdict::NotDisk && self.rows.iter().any(lacks_times) {
+            pgrx::notice!(
+                "expected_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace \
+                 measures it for this session, with cold => true, which evicts that table from the caches"
+            );
+        }
+    }
+
+    fn into_rows(mut self) -> Vec<ExplainRow> {
+        let sums = self.sums();
+        self.rows.push(sums);
+        self.rows
+    }
+
+    /// The row of the sums.
+    fn sums(&self) -> ExplainRow {
+        let blocks = |of: fn(&ExplainRow) -> Option<u64>| self.rows.iter().map(of).sum();
+        let QueryReads { sum, total_ms, .. } = &self.query;
+        let verdict = self.query.verdict().name();
+        let row = ExplainRow {
+            node_type: verdict.into(),
+            node: format!("= {verdict}").into(),
+            shared_blks_hit: blocks(|row| row.shared_blks_hit),
+            shared_blks_read: blocks(|row| row.shared_blks_read),
+            local_blks_hit: blocks(|row| row.local_blks_hit),
+            local_blks_read: blocks(|row| row.local_blks_read),
+            temp_blks_read: blocks(|row| row.temp_blks_read),
+            temp_blks_written: blocks(|row| row.temp_blks_written),
+            io_ms: sum.io_ms.map(figure),
+            temp_io_ms: sum.temp_ms.map(figure),
+            self_ms: Some(*total_ms),
+            total_ms: Some(*total_ms),
+            ..ExplainRow::default()
+        };
+        with_tiers(row, sum)
+    }
+
+    /// The plan as text, with what each node read.
+    fn into_lines(self) -> Vec<String> {
+        let read: Vec<Option<String>> =
+            self.rows.iter().zip(&self.reads).map(|(row, reads)| line(row, reads)).collect();
+        let text = self.text.unwrap_or_default();
+        let lines = served::with_reads(&text, &read);
+        let mut lines = lines.unwrap_or_else(|| text.lines().map(str::to_owned).collect());
+        lines.push(self.query.to_string());
+        lines
+    }
+}
+
+/// Puts what was counted of a node in place of what was reckoned.
+fn put_counts(row: &mut ExplainRow, counts: &NodeCounts) {
+    let ms = |counter| Some(counts.ns(counter) as f64 / 1e6);
+    row.shared_blks_hit = Some(counts.get(Counter::SharedHit));
+    row.shared_blks_read = Some(counts.get(Counter::SharedRead));
+    row.local_blks_hit = Some(counts.get(Counter::LocalHit));
+    row.local_blks_read = Some(counts.get(Counter::LocalRead));
+    row.temp_blks_read = Some(counts.get(Counter::TempRead));
+    row.temp_blks_written = Some(counts.get(Counter::TempWritten));
+    row.io_ms = ms(Counter::IoTime);
+    row.local_io_ms = ms(Counter::LocalIoTime).filter(|_| TELLS_LOCAL_TIME);
+    row.temp_io_ms = ms(Counter::TempIoTime);
+}
+
+/// What the node of this index read.
+fn reads(node: &Node, index: usize, counted: Option<&Counted>) -> NodeReads {
+    let bytes =
+        |blocks: [Option<u64>; 2]| blocks.into_iter().flatten().sum::<u64>() * u64::from(pg_sys::BLCKSZ);
+    let counts = counted.filter(|counted| counted.knows_device).map(|counted| &counted.nodes[index]);
+    NodeReads {
+        read_bytes: bytes([node.shared_blks_read, node.local_blks_read]),
+        device_bytes: counts.map(|counts| counts.get(Counter::Device)),
+        temp_bytes: bytes([node.temp_blks_read, node.temp_blks_written]),
+        io_ms: node.io_ms,
+        temp_ms: node.temp_io_ms,
+        processes: node.processes.unwrap_or(1),
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    figure(bytes as f64 / f64::from(1 << 20))
+}
+
+fn with_tiers(row: ExplainRow, reads: &NodeReads) -> ExplainRow {
+    let device_share = reads.device_bytes.map(|device| {
+        if reads.read_bytes == 0 { 0.0 } else { (device as f64 / reads.read_bytes as f64).min(1.0) }
+    });
+    let expected = |os: f64, device: f64, share: f64| figure(os + (device - os) * share);
+    ExplainRow {
+        os_mib: reads.os_bytes().map(mib),
+        device_mib: reads.device_bytes.map(mib),
+        temp_mib: Some(mib(reads.temp_bytes)),
+        expected_ms: device_share.and_then(|share| Some(expected(row.os_ms?, row.device_ms?, share))),
+        ..row
+    }
+}
+
+/// What a node read, as a line; None if it read nothing.
+fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
+    let device = reads.device_bytes?;
+    let read = reads.read_bytes.max(device);
+    let share = 100.0 * device as f64 / read.max(1) as f64;
+    let tiers = || {
+        let (cached, fetched) = (served::mib(reads.os_bytes()?), served::mib(device));
+        Some(format!("OS cache {cached}, device {fetched} ({share:.0} %)"))
+    };
+    let parts = [
+        tiers().filter(|_| read > 0),
+        (reads.temp_bytes > 0).then(|| format!("temporary files {}", served::mib(reads.temp_bytes))),
+        row.io_ms.filter(|_| read > 0).map(|ms| format!("waited {} ms", served::count(ms))),
+        row.expected_ms.filter(|_| read > 0).map(|ms| format!("expected {} ms", served::count(ms))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn lacks_times(row: &ExplainRow) -> bool {
+    row.access.is_some() && row.shared_blks_read.is_some_and(|read| read > 0) && row.expected_ms.is_none()
 }

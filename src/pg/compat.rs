@@ -1,5 +1,6 @@
 //! Differences between PostgreSQL 15, 16, 17, 18 and 19. The only place that knows versions.
 
+mod execution;
 mod planning;
 mod reading;
 
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 
+pub(crate) use execution::TELLS_LOCAL_TIME;
+pub(super) use execution::{QueryWatcher, io_ticks, nanoseconds, plan_as_text, walk_below, watch_queries};
 pub(super) use planning::{CostEstimate, cost_estimate, watch_relations};
 pub(super) use reading::{
     Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, read_block, read_blocks,

@@ -63,6 +63,23 @@ pub(in crate::pg) fn with<T>(values: &[(&CStr, &str)], work: impl FnOnce() -> T)
     work()
 }
 
+/// Gives a setting a value until the end of the present subtransaction, whoever may set it.
+pub(in crate::pg) fn set_for_subtransaction(name: &CStr, value: &CStr) {
+    // SAFETY: C strings; what is set for a subtransaction ends with it.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
 /// Units in which an amount may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Units {

@@ -112,6 +112,8 @@ words! {
         Device = "device",
         /// Past the page cache?
         Direct = "direct",
+        /// Does this process read by itself?
+        Exact = "exact",
         /// Most bytes of a row.
         MaxBytes = "max_bytes",
         /// Most requests a second.

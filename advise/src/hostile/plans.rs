@@ -66,7 +66,7 @@ fn has_later_writes(node: &Value) -> bool {
 fn check(document: &Value, plan: &[Node]) {
     let top = &document.get(0).unwrap_or(document)["Plan"];
     for (position, node) in plan.iter().enumerate() {
-        assert_eq!(node.node_id as usize, position + 1);
+        assert_eq!(node.node_id, Some(position as u32 + 1));
         match node.parent_id {
             None => assert_eq!((position, node.level), (0, 0)),
             Some(parent) => {

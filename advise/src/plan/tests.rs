@@ -655,11 +655,11 @@ fn check(json: &str) {
     let top = document.get(0).unwrap_or(&document)["Plan"].clone();
     let plan = nodes(json).unwrap();
     for (position, node) in plan.iter().enumerate() {
-        assert_eq!(node.node_id as usize, position + 1);
+        assert_eq!(node.node_id, Some(position as u32 + 1));
         match node.parent_id {
             None => assert_eq!((position, node.level), (0, 0)),
             Some(parent) => {
-                assert!(parent < node.node_id);
+                assert!(Some(parent) < node.node_id);
                 assert_eq!(plan[parent as usize - 1].level + 1, node.level);
             }
         }

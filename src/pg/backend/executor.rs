@@ -1,16 +1,30 @@
-//! Looking at the plans that start while a query of the user's runs under our eyes, also those inside of
-//! functions.
-//!
-//! The executor's hook is ours from the first such query of a session on.
+//! Looking at queries of the user's that run under our eyes: whether plans have parallel workers, also those
+//! inside of functions, and what each node of one plan reads.
+
+mod bitmaps;
+mod counting;
+mod counts;
+mod io_workers;
+mod shared_counts;
 
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
-/// The hook before ours, once ours is there.
-static BEFORE: OnceLock<pg_sys::ExecutorStart_hook_type> = OnceLock::new();
+pub(crate) use self::counting::Counted;
+pub(in crate::pg) use self::counting::count_nodes;
+pub(crate) use self::counts::{Counter, NodeCounts};
+pub(crate) use self::shared_counts::define_setting;
+use crate::pg::compat::{self, QueryWatcher};
+
+static WATCHER: QueryWatcher =
+    QueryWatcher { started, runs: counting::runs, ran: counting::ran, ends: counting::ends };
+
+/// From now on we see what the executor does. To be called once, when the library is loaded.
+pub(crate) fn watch() {
+    compat::watch_queries(&WATCHER);
+}
 
 thread_local! {
     /// Was a plan for parallel workers started since the innermost [`ParallelPlans`] began?
@@ -25,13 +39,6 @@ pub(in crate::pg) struct ParallelPlans {
 
 impl ParallelPlans {
     pub(in crate::pg) fn begin() -> Self {
-        // SAFETY: a variable of this backend; the hook is a function of this library, which is never
-        // unloaded.
-        BEFORE.get_or_init(|| unsafe {
-            let before = pg_sys::ExecutorStart_hook;
-            pg_sys::ExecutorStart_hook = Some(look_at_plan);
-            before
-        });
         Self { before: PARALLEL.replace(false) }
     }
 
@@ -46,22 +53,12 @@ impl Drop for ParallelPlans {
     }
 }
 
-unsafe extern "C-unwind" {
-    /// `executor/executor.h`. Called as it is: pgrx would copy an ERROR on its way.
-    fn standard_ExecutorStart(query: *mut pg_sys::QueryDesc, flags: c_int);
-}
-
-/// What the executor calls. An ERROR passes through it: there is nothing in it that would have to be dropped.
-unsafe extern "C-unwind" fn look_at_plan(query: *mut pg_sys::QueryDesc, flags: c_int) {
-    // SAFETY: the server, or a hook before us, hands us a query that is about to start, with its plan. What
-    // we call is what the server would have called.
+unsafe extern "C-unwind" fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: the executor hands us a query that has started, with its plan.
     unsafe {
-        let explained_only = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0;
-        let is_parallel = (*(*query).plannedstmt).parallelModeNeeded && !explained_only;
-        PARALLEL.set(PARALLEL.get() | is_parallel);
-        match BEFORE.get() {
-            Some(Some(before)) => before(query, flags),
-            _ => standard_ExecutorStart(query, flags),
+        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
+            PARALLEL.set(PARALLEL.get() | (*(*query).plannedstmt).parallelModeNeeded);
+            counting::started(query);
         }
     }
 }

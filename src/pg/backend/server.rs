@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use crate::pg::backend::encoding::{text, text_or_none};
 use crate::pg::backend::names::{self, from_own};
 use crate::pg::compat;
-pub(crate) use crate::pg::compat::RESTORES_STATISTICS;
+pub(crate) use crate::pg::compat::{RESTORES_STATISTICS, TELLS_LOCAL_TIME};
 
 /// When the present top-level statement started, in the server's microseconds.
 pub(crate) fn statement_start() -> i64 {

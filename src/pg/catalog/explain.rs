@@ -4,18 +4,43 @@ use pgrx::{pg_sys, spi::Spi};
 
 use crate::error::Result;
 use crate::pg::backend::encoding;
+use crate::pg::backend::executor::{Counted, count_nodes};
 use crate::pg::backend::statement::{StatementRows, run};
 use crate::pg::backend::subtransaction::read_only;
 use crate::pg::catalog::query::{Query, check_single};
+use crate::pg::settings::set_for_subtransaction;
 
-/// The plan of a query as EXPLAIN (FORMAT JSON) prints it. With `execute` the query is run, with the caller's
-/// rights in a read-only subtransaction.
-pub(crate) fn plan(query: &Query, execute: bool) -> Result<String> {
-    let allowed = "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
-    check_single(query, allowed)?;
-    let options = if execute { "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" } else { "VERBOSE, FORMAT JSON" };
-    let statement = query.after(&format!("EXPLAIN ({options}) "));
+const ALLOWED: &str =
+    "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
+
+/// The plan of a query as EXPLAIN (FORMAT JSON) prints it.
+pub(crate) fn plan(query: &Query) -> Result<String> {
+    check_single(query, ALLOWED)?;
+    let statement = query.after("EXPLAIN (VERBOSE, FORMAT JSON) ");
     Ok(read_only(move || Spi::connect(|_| printed(&run(&statement)))))
+}
+
+/// How a query is executed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Execution {
+    /// By reads of this process alone.
+    pub(crate) exact: bool,
+    /// Is its plan wanted as text, too?
+    pub(crate) prints: bool,
+}
+
+/// Runs a query with the caller's rights in a read-only subtransaction: its plan as EXPLAIN (FORMAT JSON)
+/// prints it, and what was counted of each node.
+pub(crate) fn execute(query: &Query, how: Execution) -> Result<(String, Option<Counted>)> {
+    check_single(query, ALLOWED)?;
+    let statement = query.after("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, FORMAT JSON) ");
+    Ok(read_only(move || {
+        set_for_subtransaction(c"track_io_timing", c"on");
+        if how.exact {
+            set_for_subtransaction(c"effective_io_concurrency", c"0");
+        }
+        count_nodes(&statement, how.prints, || Spi::connect(|_| printed(&run(&statement))))
+    }))
 }
 
 /// What EXPLAIN prints in a format that is one text.

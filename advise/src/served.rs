@@ -1,0 +1,248 @@
+//! Who served the reads of a query that was executed, and whether it waited for the disk.
+//!
+//! A block that the server read came from the OS page cache or from the device: what the kernel fetched is the
+//! device's, the rest the cache's. The time of a read is either the device's or that of a copy out of the
+//! cache, which is about the same for every block: so what is beyond it was spent waiting for the device.
+//!
+//! # Limitations and caveats
+//! - The kernel fetches more than was asked for where it reads ahead. Then `device_bytes` is above
+//!   `read_bytes`, and nothing counts as the cache's.
+//! - Where reads are fetched while rows are processed (from PostgreSQL 18 on) the wait is what was left of it.
+//! - Writes are not in it, but those of temporary files.
+
+use std::fmt;
+
+/// From this share of the query's time on, waiting for the device is what it takes, or a part of it.
+const MOST_OF_IT: f64 = 0.5;
+const PART_OF_IT: f64 = 0.1;
+
+/// What a node read.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct NodeReads {
+    /// Blocks of tables and indexes, in bytes.
+    pub read_bytes: u64,
+    /// Bytes that were fetched from the device for it; None if they are not known.
+    pub device_bytes: Option<u64>,
+    /// Blocks of temporary files that it read and wrote, in bytes.
+    pub temp_bytes: u64,
+    /// Milliseconds of reading blocks, of all processes together; None if they are not known.
+    pub io_ms: Option<f64>,
+    /// Milliseconds of reading and writing temporary files, of all processes together.
+    pub temp_ms: Option<f64>,
+    /// How many processes ran it.
+    pub processes: u64,
+}
+
+impl NodeReads {
+    /// Bytes that came from the OS page cache.
+    pub fn os_bytes(&self) -> Option<u64> {
+        self.device_bytes.map(|device| self.read_bytes.saturating_sub(device))
+    }
+
+    /// Milliseconds that a process waited for the device, if a byte from the OS page cache takes
+    /// `ns_per_byte`.
+    fn waited_ms(&self, ns_per_byte: f64) -> Option<f64> {
+        let copied_ms = self.os_bytes()? as f64 * ns_per_byte / 1e6;
+        let waited_ms = if self.device_bytes == Some(0) { 0.0 } else { self.io_ms? - copied_ms };
+        Some(waited_ms.max(0.0) / self.processes.max(1) as f64)
+    }
+}
+
+/// Is a query slow because of the disk?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// At least half of its time was waiting for the device.
+    Disk,
+    /// A tenth to half of it was.
+    Partly,
+    /// Less was.
+    NotDisk,
+    /// It is not known.
+    Unknown,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "the disk",
+            Self::Partly => "partly the disk",
+            Self::NotDisk => "not the disk",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A query that was executed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueryReads {
+    /// Its nodes together; the times are those that a process waited.
+    pub sum: NodeReads,
+    /// Milliseconds that it took.
+    pub total_ms: f64,
+    /// Milliseconds of them that it waited for the device.
+    pub waited_ms: Option<f64>,
+}
+
+impl QueryReads {
+    /// A query of these nodes that took `total_ms`, where a byte from the OS page cache takes `ns_per_byte`.
+    pub fn of(nodes: &[NodeReads], total_ms: f64, ns_per_byte: f64) -> Self {
+        let bytes = |of: fn(&NodeReads) -> u64| nodes.iter().map(of).sum();
+        let time = |of: fn(&NodeReads) -> Option<f64>| {
+            nodes.iter().map(|node| Some(of(node)? / node.processes.max(1) as f64)).sum::<Option<f64>>()
+        };
+        let sum = NodeReads {
+            read_bytes: bytes(|node| node.read_bytes),
+            device_bytes: nodes.iter().map(|node| node.device_bytes).sum(),
+            temp_bytes: bytes(|node| node.temp_bytes),
+            io_ms: time(|node| node.io_ms),
+            temp_ms: time(|node| node.temp_ms),
+            processes: 1,
+        };
+        let waited = nodes.iter().map(|node| node.waited_ms(ns_per_byte)).sum::<Option<f64>>();
+        Self { sum, total_ms, waited_ms: waited.map(|waited| waited.min(total_ms)) }
+    }
+
+    /// Whether it is the disk.
+    pub fn verdict(&self) -> Verdict {
+        match self.waited_ms {
+            None => Verdict::Unknown,
+            Some(waited) if waited >= MOST_OF_IT * self.total_ms && waited > 0.0 => Verdict::Disk,
+            Some(waited) if waited >= PART_OF_IT * self.total_ms && waited > 0.0 => Verdict::Partly,
+            Some(_) => Verdict::NotDisk,
+        }
+    }
+}
+
+impl fmt::Display for QueryReads {
+    /// One sentence.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NodeReads { read_bytes, device_bytes, temp_bytes, temp_ms, .. } = self.sum;
+        let verdict = match self.verdict() {
+            Verdict::Disk => "The disk",
+            Verdict::Partly => "Partly the disk",
+            Verdict::NotDisk => "Not the disk",
+            Verdict::Unknown => "The disk or not, that is not known",
+        };
+        if read_bytes + temp_bytes == 0 && device_bytes == Some(0) {
+            return write!(out, "{verdict}: nothing was read; took {} ms", count(self.total_ms));
+        }
+        write!(out, "{verdict}: {} read", mib(read_bytes))?;
+        if let (Some(device), Some(cached)) = (device_bytes, self.sum.os_bytes()) {
+            write!(out, ", {} from the OS cache, {} from the device", mib(cached), mib(device))?;
+        }
+        if let Some(waited) = self.waited_ms {
+            write!(out, "; waited {} of {} ms for it", count(waited), count(self.total_ms))?;
+        }
+        if temp_bytes > 0 {
+            write!(out, "; {} of temporary files", mib(temp_bytes))?;
+        }
+        match temp_ms.filter(|_| temp_bytes > 0) {
+            Some(ms) => write!(out, " took {} ms", count(ms)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Bytes in MiB, of little with one digit behind the point.
+pub fn mib(bytes: u64) -> String {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if bytes > 0 && mib < 10.0 { format!("{mib:.1} MiB") } else { format!("{} MiB", count(mib)) }
+}
+
+/// A whole number as people write it.
+pub fn count(value: f64) -> String {
+    let digits = format!("{:.0}", value.max(0.0));
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// EXPLAIN's text with a line behind the Buffers of each node: that of the node in EXPLAIN's order. None if the
+/// text has another number of nodes.
+pub fn with_reads(text: &str, lines: &[Option<String>]) -> Option<Vec<String>> {
+    let is_node = |(number, line): (usize, &str)| number == 0 || line.trim_start().starts_with("->  ");
+    let (mut out, mut node, mut waits) = (Vec::new(), 0, false);
+    for (number, line) in text.lines().enumerate() {
+        if is_node((number, line)) {
+            node += 1;
+            waits = true;
+        }
+        out.push(line.to_owned());
+        let trimmed = line.trim_start();
+        if waits && trimmed.starts_with("Buffers: ") {
+            let indent = line.len() - trimmed.len();
+            let read = lines.get(node - 1)?;
+            out.extend(read.iter().map(|read| format!("{:indent$}I/O: {read}", "")));
+            waits = false;
+        }
+    }
+    (node == lines.len()).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn node(read: u64, device: u64, io_ms: f64) -> NodeReads {
+        NodeReads {
+            read_bytes: read * MIB,
+            device_bytes: Some(device * MIB),
+            io_ms: Some(io_ms),
+            temp_ms: Some(0.0),
+            processes: 1,
+            ..NodeReads::default()
+        }
+    }
+
+    /// A MiB from the OS page cache takes 0.25 ms.
+    const NS_PER_BYTE: f64 = 0.25e6 / MIB as f64;
+
+    #[test]
+    fn it_says_what_a_dba_asks() {
+        let of = |nodes: &[NodeReads]| QueryReads::of(nodes, 1402.0, NS_PER_BYTE).to_string();
+        let cached = node(692, 2, 176.5);
+        assert_eq!(
+            of(&[cached]),
+            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 of 1,402 \
+             ms for it"
+        );
+        let sort = NodeReads { temp_bytes: 28 * MIB, temp_ms: Some(41.0), ..node(0, 0, 0.0) };
+        assert!(of(&[cached, sort]).ends_with("for it; 28 MiB of temporary files took 41 ms"));
+        let cold = node(692, 700, 1200.0);
+        assert!(of(&[cold]).starts_with("The disk: 692 MiB read, 0 MiB from the OS cache, 700 MiB"));
+        assert!(of(&[node(100, 50, 300.0)]).starts_with("Partly the disk"));
+        assert_eq!(of(&[node(0, 0, 0.0)]), "Not the disk: nothing was read; took 1,402 ms");
+        let unknown = NodeReads { device_bytes: None, ..cold };
+        assert_eq!(of(&[unknown]), "The disk or not, that is not known: 692 MiB read");
+    }
+
+    #[test]
+    fn processes_wait_beside_one_another() {
+        let three = NodeReads { processes: 3, ..node(300, 300, 2400.0) };
+        let query = QueryReads::of(&[three], 1000.0, NS_PER_BYTE);
+        assert_eq!((query.waited_ms, query.sum.io_ms), (Some(800.0), Some(800.0)));
+        assert_eq!(query.verdict(), Verdict::Disk);
+    }
+
+    #[test]
+    fn what_came_from_the_cache_alone_was_not_waited_for() {
+        let query = QueryReads::of(&[node(1000, 0, 900.0)], 1000.0, NS_PER_BYTE);
+        assert_eq!((query.waited_ms, query.verdict()), (Some(0.0), Verdict::NotDisk));
+        assert_eq!(QueryReads::of(&[], 0.0, NS_PER_BYTE).verdict(), Verdict::NotDisk);
+    }
+
+    #[test]
+    fn a_node_gets_its_line_behind_its_buffers() {
+        let text = "Limit  (cost=0.00)\n  Buffers: shared read=3\n  ->  Seq Scan on t\n        Filter: (a = \
+                    '->  x')\n        Buffers: shared read=3\n  ->  Result";
+        let lines = [None, Some("device 1 MiB".to_owned()), None];
+        let told = with_reads(text, &lines).expect("three nodes");
+        assert_eq!(told[4..6], ["        Buffers: shared read=3", "        I/O: device 1 MiB"]);
+        assert_eq!(told.len(), 7);
+        assert_eq!(with_reads(text, &lines[..2]), None);
+        assert_eq!(with_reads(text, &[lines.as_slice(), &[None]].concat()), None);
+    }
+}

@@ -1,0 +1,566 @@
+//! What each node of a plan does itself, counted while it runs.
+//!
+//! Each node is called by a function of ours, which calls the node's own. At each call and return the node
+//! that was at work gets what the process has used since the last one: as EXPLAIN counts it, but without what
+//! other nodes do meanwhile, whoever called them. Bytes fetched from storage are the kernel's account of this
+//! thread, which is asked only if something was read or waited for.
+//!
+//! # Limitations and caveats
+//! - What a node has the kernel or the server read ahead is its own if it reads a block in the same call.
+//! - A parallel hash join of the leader sets itself up anew, and with that leaves our function: what it does
+//!   itself is the Gather's until the query ends, which does nothing itself.
+//! - What the leader adds up for parallel workers that have ended is no doing of the node that is at work.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::bitmaps::{self, BitmapScan};
+use super::counts::{self, Counter, NodeCounts, Usage};
+use super::io_workers::{IoWorkers, Share};
+use super::shared_counts::{self, SharedCounts};
+use crate::pg::backend::encoding::text;
+use crate::pg::backend::server;
+use crate::pg::compat;
+
+/// In place of a node's number: no node is at work.
+pub(super) const OUTSIDE: usize = usize::MAX;
+
+/// What was counted of a query.
+pub(crate) struct Counted {
+    /// Of each node, in the order in which EXPLAIN prints them.
+    pub(crate) nodes: Vec<NodeCounts>,
+    /// Were bytes that the I/O workers fetched shared out among nodes by their blocks?
+    pub(crate) shared_out: bool,
+    /// Are the bytes that were fetched known?
+    pub(crate) knows_device: bool,
+    /// The plan as EXPLAIN prints it, if that was wanted.
+    pub(crate) text: Option<String>,
+}
+
+/// Does `work`, which runs the statement `EXPLAIN (ANALYZE, BUFFERS…) …`, and counts what its nodes do. None
+/// if it was not run. `prints`: the plan as text is wanted, too.
+pub(in crate::pg) fn count_nodes<T>(
+    statement: &CStr,
+    prints: bool,
+    work: impl FnOnce() -> T,
+) -> (T, Option<Counted>) {
+    let armed = Armed::begin(statement, prints);
+    let result = work();
+    (result, armed.counted())
+}
+
+thread_local! {
+    /// The statement that is to be counted when it starts; NULL for none.
+    static ARMED: Cell<*const c_char> = const { Cell::new(ptr::null()) };
+    /// Is its plan wanted as text?
+    static PRINTS: Cell<bool> = const { Cell::new(false) };
+    /// The innermost query that is being counted, each of which knows the one around it.
+    static COUNTING: Cell<*mut Counting> = const { Cell::new(ptr::null_mut()) };
+    /// The query of this parallel worker, which it starts before any other.
+    static OF_WORKER: Cell<*mut pg_sys::QueryDesc> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// A statement that is about to be counted; after it, its counts. Dropped by an ERROR, it leaves nothing
+/// behind.
+struct Armed {
+    outer: *mut Counting,
+    armed_before: *const c_char,
+}
+
+impl Armed {
+    fn begin(statement: &CStr, prints: bool) -> Self {
+        PRINTS.set(prints);
+        Self { outer: COUNTING.get(), armed_before: ARMED.replace(statement.as_ptr()) }
+    }
+
+    fn counted(&self) -> Option<Counted> {
+        if COUNTING.get() == self.outer {
+            return None;
+        }
+        // SAFETY: made by `started`, since the one around it is another one. Its query has ended.
+        let counting = unsafe { Box::from_raw(COUNTING.replace(self.outer)) };
+        Some(counting.end())
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        ARMED.set(self.armed_before);
+        while COUNTING.get() != self.outer {
+            // SAFETY: made by `started`. Its query has ended, or an ERROR has ended it.
+            let counting = unsafe { Box::from_raw(COUNTING.get()) };
+            COUNTING.set(counting.outer);
+        }
+    }
+}
+
+/// A node that is counted.
+#[derive(Default)]
+struct CountedNode {
+    /// The node's own function.
+    own_function: pg_sys::ExecProcNodeMtd,
+    counts: NodeCounts,
+    /// Does it have blocks read before it uses them? Then a hit may have come with a read.
+    reads_ahead: bool,
+}
+
+/// A Gather, and the numbers of the nodes below it.
+struct Gather {
+    state: *mut pg_sys::PlanState,
+    number: usize,
+    below: Vec<usize>,
+    /// A parallel hash join below it.
+    hash_join: Option<usize>,
+    is_running: bool,
+    /// What was taken note of, of what its workers have done.
+    settled: NodeCounts,
+}
+
+/// A query that is counted.
+struct Counting {
+    outer: *mut Counting,
+    estate: *mut pg_sys::EState,
+    /// By the numbers of the plan.
+    nodes: Vec<CountedNode>,
+    /// These numbers in EXPLAIN's order.
+    order: Vec<usize>,
+    gathers: Vec<Gather>,
+    bitmaps: Vec<BitmapScan>,
+    shared: Option<SharedCounts>,
+    io_workers: Option<IoWorkers>,
+    at_work: usize,
+    last: Usage,
+    last_fetched: i64,
+    prints: bool,
+    text: Option<String>,
+}
+
+/// Bytes that this thread has had fetched so far.
+fn fetched() -> i64 {
+    // SAFETY: zeros are a rusage; the call fills it.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage.ru_inblock * 512
+    }
+}
+
+/// Takes note of a query that has started.
+///
+/// # Safety
+/// It must have.
+pub(super) unsafe fn started(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: the caller vouches for the query, whose text is a C string.
+    unsafe {
+        if !ARMED.get().is_null() {
+            start_if_armed(query);
+        } else if OF_WORKER.get().is_null() && shared_counts::counts_here() {
+            OF_WORKER.set(query);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn start_if_armed(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: as in `started`.
+    unsafe {
+        let options = (*query).instrument_options as u32;
+        let is_explained = options & pg_sys::InstrumentOption::INSTRUMENT_BUFFERS != 0;
+        let text = CStr::from_ptr((*query).sourceText);
+        if !is_explained || text != CStr::from_ptr(ARMED.get()) {
+            return;
+        }
+        ARMED.set(ptr::null());
+        let mut counting = Counting::of(query);
+        if (*(*query).plannedstmt).parallelModeNeeded {
+            counting.shared = SharedCounts::create(text, counting.nodes.len());
+        }
+        counting.io_workers = IoWorkers::of(server::read_account());
+        counting.restart();
+        COUNTING.set(Box::into_raw(Box::new(counting)));
+    }
+}
+
+/// The query is about to run.
+pub(super) unsafe extern "C-unwind" fn runs(query: *mut pg_sys::QueryDesc) {
+    if !query.is_null() && query == OF_WORKER.get() && COUNTING.get().is_null() {
+        // SAFETY: the executor hands us a query that has started.
+        unsafe { start_in_worker(query) };
+    }
+}
+
+/// Only now: before it runs, a worker sets nodes up for what they share with the others.
+#[pg_guard]
+unsafe extern "C-unwind" fn start_in_worker(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: the caller vouches for the query.
+    unsafe {
+        let Some(shared) = SharedCounts::of_leader(CStr::from_ptr((*query).sourceText)) else { return };
+        let mut counting = Counting::of(query);
+        counting.shared = Some(shared);
+        counting.restart();
+        COUNTING.set(Box::into_raw(Box::new(counting)));
+    }
+}
+
+/// The query has run. A worker tells what it has counted.
+pub(super) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
+    let counting = COUNTING.get();
+    if !query.is_null() && query == OF_WORKER.get() && !counting.is_null() {
+        // SAFETY: made by `start_in_worker`.
+        unsafe { (*counting).tell() };
+    }
+}
+
+/// The query is about to end.
+pub(super) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
+    let counting = COUNTING.get();
+    // SAFETY: the query's nodes are still there.
+    unsafe {
+        if !counting.is_null() && (*counting).estate == (*query).estate {
+            end_counted(query);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn end_counted(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: as in `ends`.
+    unsafe {
+        let counting = &mut *COUNTING.get();
+        counting.bitmaps.iter_mut().for_each(|bitmap| bitmap.put_back());
+        if counting.prints {
+            counting.text = Some(text(compat::plan_as_text(query)));
+        }
+    }
+}
+
+/// Calls a node's own function.
+unsafe extern "C-unwind" fn counted(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the executor calls us for a node that has our function, which is one of a query that is being
+    // counted. An ERROR passes through: there is nothing here that would have to be dropped.
+    unsafe {
+        let counting = Counting::around((*node).state);
+        let number = (*(*node).plan).plan_node_id as usize;
+        let caller = Counting::enter(counting, number);
+        let own_function = (&(*counting).nodes)[number].own_function.unwrap_unchecked();
+        let slot = own_function(node);
+        Counting::go_on(counting, caller);
+        slot
+    }
+}
+
+/// Calls the access method's own function.
+unsafe extern "C-unwind" fn counted_bitmap(
+    scan: pg_sys::IndexScanDesc,
+    bitmap: *mut pg_sys::TIDBitmap,
+) -> i64 {
+    // SAFETY: as in `counted`. Scans of other queries come here as well, and are in no list.
+    unsafe {
+        let Some(own_function) = bitmaps::own_function(scan) else { return 0 };
+        match Counting::of_bitmap(scan) {
+            Some((counting, number)) => {
+                let caller = Counting::enter(counting, number);
+                let count = own_function(scan, bitmap);
+                Counting::go_on(counting, caller);
+                count
+            }
+            None => own_function(scan, bitmap),
+        }
+    }
+}
+
+impl Counting {
+    /// Has the nodes of a query that has started call our function.
+    ///
+    /// # Safety
+    /// It must have.
+    unsafe fn of(query: *mut pg_sys::QueryDesc) -> Self {
+        let mut counting = Self {
+            outer: COUNTING.get(),
+            // SAFETY: the caller vouches for the query.
+            estate: unsafe { (*query).estate },
+            nodes: Vec::new(),
+            order: Vec::new(),
+            gathers: Vec::new(),
+            bitmaps: Vec::new(),
+            shared: None,
+            io_workers: None,
+            at_work: OUTSIDE,
+            last: [0; counts::OF_SERVER],
+            last_fetched: 0,
+            prints: PRINTS.get(),
+            text: None,
+        };
+        let mut walk = Walk { counting: &mut counting, seen: HashSet::new() };
+        // SAFETY: as above.
+        unsafe { visit((*query).planstate, (&raw mut walk).cast()) };
+        // EXPLAIN does not show a Gather that was added for tests.
+        if unsafe { is_invisible((*query).planstate) } {
+            counting.order.remove(0);
+        }
+        counting
+    }
+
+    /// Begins to count.
+    fn restart(&mut self) {
+        (self.last, self.last_fetched) = (counts::usage(), fetched());
+    }
+
+    /// The one that a node with this state belongs to.
+    #[inline]
+    unsafe fn around(estate: *mut pg_sys::EState) -> *mut Self {
+        let mut counting = COUNTING.get();
+        // SAFETY: all are there until their queries have ended.
+        unsafe {
+            while (*counting).estate != estate {
+                counting = (*counting).outer;
+            }
+        }
+        counting
+    }
+
+    /// The one that this scan is a node of, and its number.
+    unsafe fn of_bitmap(scan: pg_sys::IndexScanDesc) -> Option<(*mut Self, usize)> {
+        let mut counting = COUNTING.get();
+        // SAFETY: as in `around`.
+        while let Some(here) = unsafe { counting.as_ref() } {
+            if let Some(found) = here.bitmaps.iter().find(|bitmap| bitmap.scan == scan) {
+                return Some((counting, found.node));
+            }
+            counting = here.outer;
+        }
+        None
+    }
+
+    /// A node goes to work. Returns which one was at work.
+    #[inline]
+    unsafe fn enter(this: *mut Self, number: usize) -> usize {
+        // SAFETY: nobody else has a reference to it.
+        let this = unsafe { &mut *this };
+        let before = this.switch_to(number);
+        if this.nodes[number].reads_ahead && this.io_workers.is_some() {
+            this.begin_to_read(number);
+        }
+        before
+    }
+
+    /// The node that was at work before goes on.
+    #[inline]
+    unsafe fn go_on(this: *mut Self, number: usize) {
+        // SAFETY: as in `enter`.
+        let this = unsafe { &mut *this };
+        this.switch_to(number);
+        if this.io_workers.is_some() && this.nodes.get(number).is_some_and(|node| node.reads_ahead) {
+            this.begin_to_read(number);
+        }
+    }
+
+    #[inline]
+    fn switch_to(&mut self, number: usize) -> usize {
+        let now = counts::usage();
+        if now != self.last {
+            self.charge(&now);
+        }
+        std::mem::replace(&mut self.at_work, number)
+    }
+
+    /// Gives the node that is at work what was used since the last time.
+    fn charge(&mut self, now: &Usage) {
+        self.settle();
+        let has_read = counts::has_read(now, &self.last);
+        let fetched = |this: &mut Self| {
+            let now = fetched();
+            now - std::mem::replace(&mut this.last_fetched, now)
+        };
+        if self.at_work == OUTSIDE {
+            fetched(self);
+        } else {
+            let bytes = if has_read || self.nodes[self.at_work].reads_ahead { fetched(self) } else { 0 };
+            let node = &mut self.nodes[self.at_work];
+            let before = node.counts[Counter::SharedRead];
+            node.counts.add_since(now, &self.last);
+            node.counts[Counter::Device] += bytes;
+            let read = node.counts[Counter::SharedRead] - before;
+            if node.reads_ahead
+                && read > 0
+                && let Some(workers) = &mut self.io_workers
+            {
+                workers.add(self.at_work, read as u64);
+            }
+        }
+        self.last = *now;
+    }
+
+    /// Where the workers of a Gather have ended, the server has added what they used to what this process
+    /// has: takes it out of what will be given to the node that is at work.
+    fn settle(&mut self) {
+        for gather in &mut self.gathers {
+            // SAFETY: a node of the query, which has not ended.
+            let is_running = unsafe { has_running_workers(gather.state) };
+            if std::mem::replace(&mut gather.is_running, is_running) && !is_running {
+                let Some(shared) = &self.shared else { continue };
+                let mut sum = NodeCounts::default();
+                gather.below.iter().for_each(|number| sum += shared.of(*number));
+                let added = sum.all().iter().zip(gather.settled.all()).map(|(now, before)| now - before);
+                self.last.iter_mut().zip(added).for_each(|(last, added)| *last += added);
+                gather.settled = sum;
+            }
+        }
+    }
+
+    #[cold]
+    fn begin_to_read(&mut self, number: usize) {
+        let shares = self.io_workers.as_mut().map(|workers| workers.begin(number)).unwrap_or_default();
+        self.give(&shares);
+    }
+
+    fn give(&mut self, shares: &[Share]) {
+        for (number, bytes) in shares {
+            self.nodes[*number].counts[Counter::Device] += *bytes as i64;
+        }
+    }
+
+    /// Tells the leader what a worker has counted.
+    fn tell(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        for (number, node) in self.nodes.iter_mut().enumerate() {
+            shared.add(number, &std::mem::take(&mut node.counts));
+        }
+    }
+
+    /// The query has ended.
+    fn end(mut self: Box<Self>) -> Counted {
+        for gather in &self.gathers {
+            if let Some(hash_join) = gather.hash_join {
+                let counts = std::mem::take(&mut self.nodes[gather.number].counts);
+                self.nodes[hash_join].counts += counts;
+            }
+        }
+        let of_workers = self.add_workers();
+        let mut counted =
+            Counted { nodes: Vec::new(), shared_out: false, knows_device: true, text: self.text.take() };
+        if let Some(workers) = self.io_workers.take() {
+            match workers.end(&of_workers) {
+                Some((shares, shared_out)) => {
+                    self.give(&shares);
+                    counted.shared_out = shared_out;
+                }
+                None => counted.knows_device = false,
+            }
+        }
+        counted.nodes = self.order.iter().map(|number| self.nodes[*number].counts).collect();
+        counted
+    }
+
+    /// Adds what parallel workers have counted. Returns the blocks that they had the I/O workers read.
+    fn add_workers(&mut self) -> Vec<(usize, u64)> {
+        let Some(shared) = self.shared.take() else { return Vec::new() };
+        let mut read = Vec::new();
+        for (number, node) in self.nodes.iter_mut().enumerate() {
+            let counts = shared.of(number);
+            node.counts += counts;
+            if node.reads_ahead && counts[Counter::SharedRead] > 0 {
+                read.push((number, counts.get(Counter::SharedRead)));
+            }
+        }
+        shared.detach();
+        read
+    }
+}
+
+/// A walk over the nodes of a plan.
+struct Walk<'a> {
+    counting: &'a mut Counting,
+    /// A subplan may be used in several places.
+    seen: HashSet<*mut pg_sys::PlanState>,
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
+    // SAFETY: called for the nodes of a plan, with the context of our walk.
+    unsafe {
+        let walk = &mut *context.cast::<Walk<'_>>();
+        if node.is_null() || !walk.seen.insert(node) {
+            return false;
+        }
+        let number = walk.counting.take_over(node);
+        let first_below = walk.counting.order.len();
+        compat::walk_below(node, visit, context);
+        if is_gather(node) {
+            let counting = &mut walk.counting;
+            let below = counting.order[first_below..].to_vec();
+            let hash_join = first_parallel_hash_join(node);
+            let (is_running, settled) = (false, NodeCounts::default());
+            counting.gathers.push(Gather { state: node, number, below, hash_join, is_running, settled });
+        }
+        false
+    }
+}
+
+impl Counting {
+    /// Has a node call our function. Returns its number.
+    unsafe fn take_over(&mut self, node: *mut pg_sys::PlanState) -> usize {
+        // SAFETY: the caller vouches for the node, whose tag says what it is.
+        unsafe {
+            let number = (*(*node).plan).plan_node_id as usize;
+            if self.nodes.len() <= number {
+                self.nodes.resize_with(number + 1, CountedNode::default);
+            }
+            self.order.push(number);
+            let own_function = (*node).ExecProcNodeReal;
+            (*node).ExecProcNodeReal = Some(counted);
+            let reads_ahead = matches!(
+                (*node).type_,
+                NodeTag::T_SeqScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SampleScanState
+            );
+            self.nodes[number] = CountedNode { own_function, reads_ahead, ..CountedNode::default() };
+            if (*node).type_ == NodeTag::T_BitmapIndexScanState {
+                self.bitmaps.extend(bitmaps::watch(node.cast(), number, counted_bitmap));
+            }
+            number
+        }
+    }
+}
+
+unsafe fn is_gather(node: *mut pg_sys::PlanState) -> bool {
+    // SAFETY: the caller vouches for the node.
+    matches!(unsafe { (*node).type_ }, NodeTag::T_GatherState | NodeTag::T_GatherMergeState)
+}
+
+/// Was this node added to the top of a plan for tests, and is not shown?
+unsafe fn is_invisible(node: *mut pg_sys::PlanState) -> bool {
+    // SAFETY: the caller vouches for the node; the plan of such a state is a Gather.
+    unsafe { (*node).type_ == NodeTag::T_GatherState && (*(*node).plan.cast::<pg_sys::Gather>()).invisible }
+}
+
+/// Has a Gather workers that have not been waited for?
+unsafe fn has_running_workers(node: *mut pg_sys::PlanState) -> bool {
+    // SAFETY: the caller vouches for the node, whose tag says which of the two it is.
+    unsafe {
+        let workers = match (*node).type_ {
+            NodeTag::T_GatherState => (*node.cast::<pg_sys::GatherState>()).pei,
+            _ => (*node.cast::<pg_sys::GatherMergeState>()).pei,
+        };
+        workers.as_ref().is_some_and(|workers| !workers.finished)
+    }
+}
+
+/// The number of the first parallel hash join on the way down from a node.
+unsafe fn first_parallel_hash_join(mut node: *mut pg_sys::PlanState) -> Option<usize> {
+    // SAFETY: the caller vouches for the node; a node has one below it, or NULL.
+    unsafe {
+        while !node.is_null() {
+            let plan = (*node).plan;
+            if (*node).type_ == NodeTag::T_HashJoinState && (*plan).parallel_aware {
+                return Some((*plan).plan_node_id as usize);
+            }
+            node = (*node).lefttree;
+        }
+    }
+    None
+}

@@ -1,0 +1,110 @@
+//! What is counted of a node.
+
+use std::ops::{AddAssign, Index, IndexMut};
+
+use pgrx::pg_sys;
+
+use crate::pg::compat;
+
+/// A thing that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    SharedHit,
+    SharedRead,
+    LocalHit,
+    LocalRead,
+    TempRead,
+    TempWritten,
+    /// Nanoseconds of reading blocks of tables and indexes.
+    IoTime,
+    /// The part of them for temporary tables.
+    LocalIoTime,
+    /// Nanoseconds of reading and writing temporary files.
+    TempIoTime,
+    /// Bytes that were fetched from storage.
+    Device,
+}
+
+/// Of these, the server itself keeps so many.
+pub(super) const OF_SERVER: usize = Counter::Device as usize;
+pub(super) const COUNTERS: usize = OF_SERVER + 1;
+
+/// The server's counters of a process. Times are in the server's unit.
+pub(super) type Usage = [i64; OF_SERVER];
+
+/// What this process has used so far.
+#[inline]
+pub(super) fn usage() -> Usage {
+    // SAFETY: a variable of this process, only ever changed by it.
+    let usage = unsafe { &*(&raw const pg_sys::pgBufferUsage) };
+    let [io, local, temp] = compat::io_ticks(usage);
+    [
+        usage.shared_blks_hit,
+        usage.shared_blks_read,
+        usage.local_blks_hit,
+        usage.local_blks_read,
+        usage.temp_blks_read,
+        usage.temp_blks_written,
+        io,
+        local,
+        temp,
+    ]
+}
+
+/// Has anything been read, or waited for, between two states?
+#[inline]
+pub(super) fn has_read(now: &Usage, before: &Usage) -> bool {
+    const HITS: [usize; 2] = [Counter::SharedHit as usize, Counter::LocalHit as usize];
+    (0..OF_SERVER).any(|counter| !HITS.contains(&counter) && now[counter] != before[counter])
+}
+
+/// What a node did itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NodeCounts([i64; COUNTERS]);
+
+impl NodeCounts {
+    pub(super) fn of(counts: [i64; COUNTERS]) -> Self {
+        Self(counts)
+    }
+
+    pub(super) fn all(&self) -> &[i64; COUNTERS] {
+        &self.0
+    }
+
+    /// Adds what was used between two states.
+    pub(super) fn add_since(&mut self, now: &Usage, before: &Usage) {
+        for (sum, (now, before)) in self.0.iter_mut().zip(now.iter().zip(before)) {
+            *sum += now - before;
+        }
+    }
+
+    /// A count, which is never below 0.
+    pub(crate) fn get(&self, counter: Counter) -> u64 {
+        u64::try_from(self[counter]).unwrap_or(0)
+    }
+
+    /// A time in nanoseconds.
+    pub(crate) fn ns(&self, counter: Counter) -> u64 {
+        u64::try_from(compat::nanoseconds(self[counter])).unwrap_or(0)
+    }
+}
+
+impl Index<Counter> for NodeCounts {
+    type Output = i64;
+
+    fn index(&self, counter: Counter) -> &i64 {
+        &self.0[counter as usize]
+    }
+}
+
+impl IndexMut<Counter> for NodeCounts {
+    fn index_mut(&mut self, counter: Counter) -> &mut i64 {
+        &mut self.0[counter as usize]
+    }
+}
+
+impl AddAssign for NodeCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
+    }
+}

@@ -1,0 +1,184 @@
+#!/usr/bin/env -S python3 -B
+"""Who served each node's reads, as io_probe_explain says, beside what the OS cache held before and the kernel's account."""
+
+import os
+import re
+import unittest
+from dataclasses import dataclass, field
+
+from lib import BLOCK, IS_ROOT, VERSION, Failure, Session, call, dense_table, main, read, restart_server, rows_of, segment_file
+from storage import cache_only, every_second_mib, fincore
+
+MIB = 1 << 20
+# What is fetched beyond: at the edges of what is cached, by the planner, for visibility maps; a kernel may take cached pages back.
+MORE = MIB // 4
+TABLES = ["a", "b", "narrow"]
+INDEXES = ["narrow_id", "narrow_k", "narrow_m"]
+
+
+def none(_size):
+    return []
+
+
+def all_of_it(size):
+    return [(0, size)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query that reads all of its relations, and what of these is cached before."""
+
+    query: str
+    node: str  # one that the plan must have
+    cached: dict = field(default_factory=dict)
+    off: tuple = ()  # ways that the planner is not to take
+    # Readers of an index that read their table, too.
+    both: tuple = ()
+
+
+CASES = {
+    "half of a table": Case("SELECT count(*) FROM a", "Seq Scan", {"a": every_second_mib}),
+    "a hash join, its inner side cached": Case("SELECT count(*) FROM a JOIN b USING (id)", "Hash Join", {"b": all_of_it},
+                                              ("mergejoin", "nestloop")),
+    "a bitmap scan, its index cached": Case("SELECT count(filler) FROM narrow WHERE k < 1000", "Bitmap Heap Scan",
+                                           {"narrow_k": all_of_it}, ("seqscan", "indexscan")),
+    "a bitmap scan, its table cached": Case("SELECT count(filler) FROM narrow WHERE k < 1000", "Bitmap Heap Scan",
+                                           {"narrow": all_of_it}, ("seqscan", "indexscan")),
+    "two indexes, one of them cached": Case("SELECT count(filler) FROM narrow WHERE k < 1000 OR m < 7", "BitmapOr",
+                                           {"narrow_k": all_of_it, "narrow": every_second_mib}, ("seqscan", "indexscan")),
+    "a nested loop": Case("SELECT count(filler) FROM generate_series(1, 300000) g JOIN narrow ON id = g", "Nested Loop",
+                          {"narrow_id": all_of_it}, ("hashjoin", "mergejoin", "bitmapscan", "seqscan"), ("Index Scan",)),
+    "a CTE that is read twice": Case("WITH c AS MATERIALIZED (SELECT id FROM a) SELECT count(*) FROM c JOIN c d USING (id)",
+                                     "CTE Scan"),
+    "an InitPlan": Case("SELECT (SELECT count(*) FROM a), count(*) FROM b", "Aggregate", {"a": every_second_mib}),
+    "a SubPlan": Case("SELECT count(*) FROM b WHERE id NOT IN (SELECT id FROM a)", "Seq Scan", {"b": every_second_mib}),
+    "an append": Case("SELECT count(*) FROM (SELECT id FROM a UNION ALL SELECT id FROM b) s", "Append", {"a": every_second_mib}),
+    "a sort that spills": Case("SELECT id FROM narrow ORDER BY filler, id", "Sort", {"narrow": every_second_mib}),
+}  # fmt: skip
+
+
+class Served(unittest.TestCase):
+    """Tables of which the OS cache holds what a test says, and shared buffers nothing."""
+
+    @classmethod
+    def setUpClass(cls):
+        with Session() as session:
+            dense_table(session, "a", 4096)
+            dense_table(session, "b", 2048)
+            session.run("CREATE TABLE narrow WITH (autovacuum_enabled = off) AS SELECT g AS id, g % 1000 AS k, g % 7 AS m, "
+                        "repeat('x', 60) AS filler FROM generate_series(1, 300000) g")  # fmt: skip
+            for column in ["id", "k", "m"]:
+                session.run(f"CREATE INDEX narrow_{column} ON narrow ({column})")
+            session.run("VACUUM FULL narrow; VACUUM ANALYZE a; VACUUM ANALYZE b; VACUUM ANALYZE narrow; CHECKPOINT")
+            cls.files = {name: segment_file(session, name) for name in TABLES + INDEXES}
+
+    @classmethod
+    def tearDownClass(cls):
+        with Session() as session:
+            session.run(f"DROP TABLE {', '.join(TABLES)}")
+
+    def make_cold(self, case):
+        """Returns how many bytes of each relation the OS cache does not hold."""
+        if VERSION < 17:
+            restart_server()
+        else:
+            with Session() as session:
+                for name in self.files:
+                    session.run(f"SELECT io_probe_evict('{name}')")
+        missing = {}
+        for name, path in self.files.items():
+            size = os.path.getsize(path)
+            cache_only(path, case.cached.get(name, none)(size))
+            missing[name] = size - fincore(path)
+        return missing
+
+    def judge(self, case, workers):
+        """Runs it, and compares each relation's readers with what was missing in the cache."""
+        missing = self.make_cold(case)
+        with Session() as session:
+            off = "".join(f"SET enable_{way} = off;" for way in case.off)
+            session.run(f"{off} SET client_min_messages = warning; SET work_mem = '1MB'; SET max_parallel_workers_per_gather = {workers}; SET jit = off; "
+                        "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
+                        f"SET min_parallel_index_scan_size = 0; {'SET seq_page_cost = 0;' if workers else ''} SET enable_indexonlyscan = off")  # fmt: skip
+            account = lambda: int(re.search(r"read_bytes: (\d+)", read(f"/proc/{session.pid}/io")).group(1))
+            before = account() if IS_ROOT else None
+            options = {"exact": workers > 0}
+            *nodes, sums = session.rows(rows_of("explain", query=case.query, execute=True, options=options))
+            fetched = account() - before if IS_ROOT else None
+        self.assertIn(case.node, " ".join(node["node_type"] for node in nodes))
+        self.assertEqual(any("Gather" in node["node_type"] for node in nodes), workers > 0)
+        of = {}
+        for node in nodes:
+            reads_index = node["indexid"] and node["node_type"] not in case.both
+            relations = (node["indexid"],) if reads_index else tuple(filter(None, (node["relid"], node["indexid"])))
+            if node["node_type"].endswith("Bitmap Heap Scan"):
+                relations = (node["relid"],)
+            device, other = of.get(relations, (0, 0))
+            of[relations] = device + node["device_mib"] * MIB, other + node["os_mib"] * MIB
+        for relations, (device, _) in of.items():
+            expected = sum(missing[name] for name in relations)
+            self.assertAlmostEqual(device, expected, delta=expected * 0.01 + (MORE if relations else 0), msg=(relations, nodes))
+        self.assertAlmostEqual(sums["device_mib"], sum(node["device_mib"] for node in nodes), delta=0.01)
+        for counter in ["shared_blks_hit", "shared_blks_read", "temp_blks_read", "temp_blks_written"]:
+            self.assertEqual(sums[counter], sum(node[counter] for node in nodes), counter)
+            self.assertGreaterEqual(min(node[counter] for node in nodes), 0, counter)
+        for node in nodes:
+            self.assertLessEqual(node["io_ms"] + node["temp_io_ms"], node["self_ms"] + 1, node)
+        if IS_ROOT and not workers and not any(w in self.method for w in ["worker"]):
+            self.assertAlmostEqual(sums["device_mib"] * MIB, fetched, delta=fetched * 0.02 + MORE)
+        return nodes, sums
+
+    def setUp(self):
+        with Session() as session:
+            self.method = session.value("SELECT coalesce(current_setting('io_method', true), '')")
+
+    def test_each_node_alone(self):
+        for name, case in CASES.items():
+            with self.subTest(name):
+                self.judge(case, 0)
+
+    def test_each_node_with_workers(self):
+        for name, case in CASES.items():
+            if "Function" not in name and name not in ["a nested loop", "a CTE that is read twice"]:
+                with self.subTest(name):
+                    self.judge(case, 2)
+
+    def test_temporary_files_are_their_node_s(self):
+        nodes, sums = self.judge(CASES["a sort that spills"], 0)
+        self.assertEqual([node["node_type"] for node in nodes if node["temp_mib"]], ["Sort"])
+        self.assertGreater(sums["temp_mib"], 20)
+
+    def test_own_tables_are_read_into_local_buffers(self):
+        with Session() as session:
+            session.run("SET client_min_messages = warning; CREATE TEMP TABLE own (LIKE b INCLUDING STORAGE); "
+                        "INSERT INTO own SELECT * FROM b")
+            *nodes, sums = session.rows(rows_of("explain", query="UPDATE own SET id = id + 1", execute=True))
+            self.assertEqual([node["node_type"] for node in nodes], ["Update", "Seq Scan"])
+            self.assertGreater(nodes[1]["local_blks_read"], 1000)
+            self.assertEqual(sums["local_blks_read"], nodes[0]["local_blks_read"] + nodes[1]["local_blks_read"])
+
+    def test_nothing_is_left_behind(self):
+        """After an ERROR, in a function, in itself, in a cursor: results are the same, and the next call is right."""
+        with Session() as session:
+            session.run("SET client_min_messages = warning; SET enable_seqscan = off; SET enable_indexscan = off")
+            session.run("CREATE FUNCTION inner_one() RETURNS bigint LANGUAGE sql AS "
+                        f"$$SELECT count(*) FROM {call('explain', query='SELECT FROM narrow WHERE k < 9', execute=True)}$$")  # fmt: skip
+            bitmap = "SELECT count(filler) FROM narrow WHERE k < 100 OR m = 3"
+            count = session.value(bitmap)
+            for failing, sqlstate in [("SELECT 1 / (k - k) FROM narrow WHERE k < 100", "22012"),
+                                      ("SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(9), k FROM narrow WHERE k < 9", "57014")]:  # fmt: skip
+                with self.assertRaises(Failure) as raised:
+                    session.rows(rows_of("explain", query=failing, execute=True))
+                self.assertEqual(raised.exception.sqlstate, sqlstate)
+                self.assertEqual(session.value(bitmap), count)
+            rows = session.rows(rows_of("explain", query="SELECT inner_one() FROM generate_series(1, 3)", execute=True))
+            self.assertEqual(len(rows), 1 + 1)
+            session.run(f"BEGIN; DECLARE c CURSOR FOR SELECT * FROM {call('explain', query=bitmap, execute=True)}; FETCH 1 FROM c; "
+                        "COMMIT")  # fmt: skip
+            self.assertEqual(session.value(bitmap), count)
+            *nodes, _ = session.rows(rows_of("explain", query=bitmap, execute=True))
+            self.assertEqual([node["actual_rows"] for node in nodes][0], 1)
+
+
+if __name__ == "__main__":
+    main()
