@@ -1156,6 +1156,80 @@ AS 'MODULE_PATHNAME', 'io_probe_iostat_query_wrapper';
 COMMENT ON FUNCTION io_probe_iostat_query_full(text, text, jsonb) IS 'The rows of io_probe_iostat_query with all columns';
 REVOKE ALL ON FUNCTION io_probe_iostat_query_full(text, text, jsonb) FROM PUBLIC;
 
+-- Who uses the devices.
+
+CREATE TYPE io_probe_sessions_full_row AS (
+    sample     integer,
+    pid        integer,
+    kind       text,
+    who        text,
+    rmib_s     double precision,
+    os_mib_s   double precision,
+    wmib_s     double precision,
+    wal_mib_s  double precision,
+    wait       text,
+    query      text,
+    leader_pid integer,
+    state      text,
+    file       text,
+    sampled_at timestamp with time zone,
+    elapsed_ms double precision
+);
+COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
+COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
+COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last rows of an interval';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid: other processes (reads of the devices that no process of this server caused), and unaccounted (what the devices wrote beyond what processes of this server did, or less: a write reaches its device later)';
+COMMENT ON COLUMN io_probe_sessions_full_row.who IS 'Role and database, as role@database; NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows';
+COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that it wrote; a write through the OS page cache counts when it is made';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a statement has ended';
+COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
+COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker, beside which it stands';
+COMMENT ON COLUMN io_probe_sessions_full_row.state IS 'State as in pg_stat_activity: active, idle and so on';
+COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'The file, and the blocks of it, that the I/O workers were last seen to read for it; NULL if none';
+COMMENT ON COLUMN io_probe_sessions_full_row.sampled_at IS 'When the interval ended';
+COMMENT ON COLUMN io_probe_sessions_full_row.elapsed_ms IS 'Length of the interval in ms';
+
+CREATE TYPE io_probe_sessions_row AS (
+    pid       integer,
+    kind      text,
+    who       text,
+    rmib_s    double precision,
+    os_mib_s  double precision,
+    wmib_s    double precision,
+    wal_mib_s double precision,
+    wait      text,
+    query     text
+);
+COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
+COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last rows of an interval';
+COMMENT ON COLUMN io_probe_sessions_row.kind IS 'What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid: other processes (reads of the devices that no process of this server caused), and unaccounted (what the devices wrote beyond what processes of this server did, or less: a write reaches its device later)';
+COMMENT ON COLUMN io_probe_sessions_row.who IS 'Role and database, as role@database; NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
+COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows';
+COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that it wrote; a write through the OS page cache counts when it is made';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a statement has ended';
+COMMENT ON COLUMN io_probe_sessions_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
+
+CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAULT 1)
+RETURNS SETOF io_probe_sessions_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, and two rows for what else the devices moved: all rows together are what the devices did. Reads /proc, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it';
+REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
+
+CREATE FUNCTION io_probe_sessions_full(every text DEFAULT '1 s', count integer DEFAULT 1)
+RETURNS SETOF io_probe_sessions_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
+COMMENT ON FUNCTION io_probe_sessions_full(text, integer) IS 'The rows of io_probe_sessions with all columns';
+REVOKE ALL ON FUNCTION io_probe_sessions_full(text, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_sessions_full(text, integer) TO pg_monitor;
+
 -- Readahead windows, beside one another.
 
 CREATE TYPE io_probe_readahead_full_row AS (
@@ -1677,7 +1751,7 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, each row has the blocks and times of the node itself and who served them, and a last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace), exact (from PostgreSQL 18 on with I/O workers: reads by the backend itself, with effective_io_concurrency 0, so that each node''s bytes are its own)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, each row has the blocks and times of the node itself and who served them, and a last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row

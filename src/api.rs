@@ -17,5 +17,6 @@ mod readahead;
 mod recommend;
 mod report;
 mod seqscan;
+mod sessions;
 mod shared;
 mod sync;

@@ -1,13 +1,13 @@
 //! Who served the reads of a query that was executed, and whether it waited for the disk.
 //!
-//! A block that the server read came from the OS page cache or from the device: what the kernel fetched is the
-//! device's, the rest the cache's. The time of a read is either the device's or that of a copy out of the
+//! A block that the server read came from the OS page cache or from the device: what the kernel fetched is
+//! the device's, the rest the cache's. The time of a read is either the device's or that of a copy out of the
 //! cache, which is about the same for every block: so what is beyond it was spent waiting for the device.
 //!
 //! # Limitations and caveats
 //! - The kernel fetches more than was asked for where it reads ahead. Then `device_bytes` is above
 //!   `read_bytes`, and nothing counts as the cache's.
-//! - Where reads are fetched while rows are processed (from PostgreSQL 18 on) the wait is what was left of it.
+//! - Where blocks arrive while rows are processed (from PostgreSQL 18 on) the wait is what was left of it.
 //! - Writes are not in it, but those of temporary files.
 
 use std::fmt;
@@ -158,8 +158,8 @@ pub fn count(value: f64) -> String {
     groups.join(",")
 }
 
-/// EXPLAIN's text with a line behind the Buffers of each node: that of the node in EXPLAIN's order. None if the
-/// text has another number of nodes.
+/// EXPLAIN's text with a line behind the Buffers of each node: that of the node in EXPLAIN's order. None if
+/// the text has another number of nodes.
 pub fn with_reads(text: &str, lines: &[Option<String>]) -> Option<Vec<String>> {
     let is_node = |(number, line): (usize, &str)| number == 0 || line.trim_start().starts_with("->  ");
     let (mut out, mut node, mut waits) = (Vec::new(), 0, false);
@@ -206,8 +206,8 @@ mod tests {
         let cached = node(692, 2, 176.5);
         assert_eq!(
             of(&[cached]),
-            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 of 1,402 \
-             ms for it"
+            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 of \
+             1,402 ms for it"
         );
         let sort = NodeReads { temp_bytes: 28 * MIB, temp_ms: Some(41.0), ..node(0, 0, 0.0) };
         assert!(of(&[cached, sort]).ends_with("for it; 28 MiB of temporary files took 41 ms"));

@@ -9,3 +9,4 @@ pub mod host;
 pub mod iostat;
 pub mod observer;
 pub mod pressure;
+pub mod process_io;

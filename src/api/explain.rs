@@ -169,8 +169,8 @@ impl Executed {
         pgrx::notice!("{}", self.query);
         if self.shared_out {
             pgrx::notice!(
-                "the I/O workers read for several nodes at a time: their bytes are shared out by blocks; option \
-                 exact tells them apart"
+                "the I/O workers read for several nodes at a time: their bytes are shared out by blocks; \
+                 option exact tells them apart"
             );
         }
         if remembers && self.query.verdict() != Verdict::NotDisk && self.rows.iter().any(lacks_times) {

@@ -23,7 +23,7 @@ use crate::gucs;
 use crate::pg::backend::{JsonbText, Rows, SqlInterval, interrupts, server};
 
 /// Most samples of a call, and most rows that the samples of several devices may make.
-const MOST_ROWS: usize = 10_000;
+pub(super) const MOST_ROWS: usize = 10_000;
 
 /// Shorter intervals would show the ticks of the kernel's clock.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
@@ -66,7 +66,7 @@ fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
 }
 
 /// The length of the intervals: a second by default.
-fn interval(every: Option<SqlInterval>) -> Result<Duration> {
+pub(super) fn interval(every: Option<SqlInterval>) -> Result<Duration> {
     let every = arguments::pause("every", every)?.unwrap_or(Duration::from_secs(1));
     if every < LEAST_INTERVAL {
         return Err(Error::invalid(format!("every must be at least {} ms", LEAST_INTERVAL.as_millis())));

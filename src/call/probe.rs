@@ -58,6 +58,7 @@ probes! {
     Cache = ("io_probe_cache", "", "", Recorded::Server);
     Evict = ("io_probe_evict", "", "", Recorded::Never);
     Correlation = ("io_probe_correlation", "", "", Recorded::Never);
+    Sessions = ("io_probe_sessions", "", "", Recorded::Never);
 }
 
 impl NamedEnum for Probe {

@@ -1,5 +1,6 @@
 //! What the catalogs say, and queries: planned, explained, executed.
 
+pub(crate) mod activity;
 pub(crate) mod corrections;
 pub(crate) mod explain;
 pub(crate) mod facts;

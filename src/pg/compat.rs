@@ -97,6 +97,13 @@ pub(in crate::pg) unsafe fn path(string: *const c_char) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(string) }.to_bytes()))
 }
 
+/// Bytes of WAL of the process `pid`, as SQL.
+pub(super) const BACKEND_WAL: &str = if cfg!(any(feature = "pg18", feature = "pg19")) {
+    "(pg_stat_get_backend_wal(pid)).wal_bytes"
+} else {
+    "NULL"
+};
+
 pub(crate) const RESTORES_STATISTICS: bool = cfg!(any(feature = "pg18", feature = "pg19"));
 
 /// The privileges of which one lets a user probe a table, as has_table_privilege takes them.

@@ -11,8 +11,8 @@ row! {
     row ExplainRow "explain" everyday [
         node, relid, self_ms, io_ms, os_mib, device_mib, temp_mib
     ] {
-        /// Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them; NULL in the
-        /// row of the sums
+        /// Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them; NULL in
+        /// the row of the sums
         node_id: Option<u32>,
         /// Node below which EXPLAIN prints this one; NULL for the top node
         parent_id: Option<u32>,
@@ -37,8 +37,8 @@ row! {
         /// Blocks that the node itself read into shared buffers, from the OS page cache or the device; NULL
         /// unless executed
         shared_blks_read: Option<u64>,
-        /// MiB that the node itself read and that the OS page cache had; NULL unless executed, and if device_mib
-        /// is not known
+        /// MiB that the node itself read and that the OS page cache had; NULL unless executed, and if
+        /// device_mib is not known
         os_mib: Option<f64>,
         /// MiB that were fetched from the device for the node itself, what the kernel read ahead for it
         /// included: more than it read where that was in vain. NULL unless executed, and if it is not known
@@ -49,12 +49,12 @@ row! {
         temp_blks_read: Option<u64>,
         /// Blocks of temporary files that the node itself wrote; NULL unless executed
         temp_blks_written: Option<u64>,
-        /// Part of self_ms that the node itself waited for blocks of tables and indexes; temporary files are in
-        /// temp_io_ms. If processes ran it in parallel, the mean over them, as all times here. NULL unless
+        /// Part of self_ms that the node itself waited for blocks of tables and indexes; temporary files are
+        /// in temp_io_ms. If processes ran it in parallel, the mean over them, as all times here. NULL unless
         /// executed; of a plan also if that was taken without track_io_timing
         io_ms: Option<f64>,
-        /// Part of self_ms that the node itself spent reading and writing temporary files: the cost of a sort, a
-        /// hash or a CTE that spilled. NULL as io_ms
+        /// Part of self_ms that the node itself spent reading and writing temporary files: the cost of a
+        /// sort, a hash or a CTE that spilled. NULL as io_ms
         temp_io_ms: Option<f64>,
         /// Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms
         /// of the top node, which the row of the sums has
@@ -124,7 +124,7 @@ pub const FUNCTIONS: &[Function] = &[
             subtransaction, each row has the blocks and times of the node itself and who served them, and a \
             last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost \
             (rows of io_probe_page_cost to predict from, instead of those that this session measured last in \
-            the tablespace), exact (from PostgreSQL 18 on with I/O workers: reads by the backend itself, with \
+            the tablespace), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with \
             effective_io_concurrency 0, so that each node's bytes are its own)",
         example: "'SELECT FROM public.probed', true",
         errors: &[QUERY],
@@ -150,9 +150,9 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&ExplainTextRow::TYPE, 20),
         who: Who::Everyone,
         comment: "\
-            EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who \
-            served its reads, and how long it waited. The last line says whether it was the disk. Everyone may \
-            call it",
+            EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: \
+            who served its reads, and how long it waited. The last line says whether it was the disk. \
+            Everyone may call it",
         example: "'SELECT FROM public.probed'",
         errors: &[QUERY],
     },

@@ -24,6 +24,7 @@ pub mod report;
 pub mod row;
 pub mod script;
 pub mod seqscan;
+pub mod sessions;
 pub mod settings;
 pub mod shared;
 pub mod sync;

@@ -6,7 +6,7 @@ use crate::function::{Function, Returns, Who};
 use crate::row::{Column, RowType};
 use crate::{
     compare, correlation, depth, explain, facts, history, iostat, page_cost, ping, random, readahead,
-    recommend, report, seqscan, sync,
+    recommend, report, seqscan, sessions, sync,
 };
 
 /// A part of the script: functions with the types of their rows, then statements written by hand.
@@ -25,6 +25,7 @@ const PARTS: &[Part] = &[
     Part::of("One request now and then", ping::FUNCTIONS),
     Part::of("What a sync costs: pg_test_fsync's table and the WAL's own pattern", sync::FUNCTIONS),
     Part::of("The devices while the database works, as iostat shows them", iostat::FUNCTIONS),
+    Part::of("Who uses the devices", sessions::FUNCTIONS),
     Part::of("Readahead windows, beside one another", readahead::FUNCTIONS),
     Part::of("What planner costs stand for", page_cost::FUNCTIONS),
     Part::of("Values of settings, from what was measured", recommend::FUNCTIONS),

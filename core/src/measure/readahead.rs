@@ -59,6 +59,9 @@ const LONGEST_TURN: u64 = 128 << 20;
 /// help, as it does not help a scan that is longer.
 const KERNEL_TURN: u64 = 64 << 20;
 
+/// Bytes between two turns: a disk reads on into its own buffer, and what is there comes at once.
+const BEHIND_BUFFER: u64 = 16 << 20;
+
 /// Where a control group limits reads, a turn lasts so many of the bursts that it lets through, if there is
 /// time for that: the first costs none.
 const BURSTS: u32 = 10;
@@ -393,7 +396,8 @@ impl WindowTurns<'_> {
         if let Some(stop) = budget.wait() {
             return Err(stop);
         }
-        if self.position + length > source.blocks() {
+        self.position += BEHIND_BUFFER / u64::from(source.block_size());
+        if self.taken == 1 || self.position + length > source.blocks() {
             self.position = 0;
         }
         let blocks = self.position..source.blocks().min(self.position + length);

@@ -101,6 +101,12 @@ pub(crate) fn read_account() -> Account {
     Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX), block })
 }
 
+/// The process that all others of the server are children of.
+pub(crate) fn postmaster() -> i32 {
+    // SAFETY: a variable of this process.
+    unsafe { pg_sys::PostmasterPid }
+}
+
 /// The processes that read for all backends.
 fn io_workers() -> Vec<i32> {
     backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect()

@@ -1,7 +1,7 @@
 //! What parallel workers count, in a segment of dynamic shared memory that they find by a setting.
 //!
-//! The server gives its parallel workers the leader's settings. So for the time of a query that is counted the
-//! segment's number is the value of a setting, which no user can set.
+//! The server gives its parallel workers the leader's settings. So for the time of a query that is counted
+//! the segment's number is the value of a setting, which no user can set.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

@@ -1,0 +1,319 @@
+//! `io_probe_sessions`: which processes of the server use storage now.
+//!
+//! The kernel keeps an account of each process. What the I/O workers move (from PostgreSQL 18 on) is on
+//! theirs: it is given to the processes that were seen to hand reads over, by how many bytes that were. A
+//! process that ended is on the account of its parent, the postmaster.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use io_probe_core::machine::device::{BlockDevice, Counters, Roots};
+use io_probe_core::machine::process_io::ProcessIo;
+use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
+use io_probe_surface::sessions::SessionRow;
+use io_probe_surface::value::{Text, Timestamp};
+use pgrx::prelude::*;
+
+use super::device::leaves_of_server;
+use super::iostat::{MOST_ROWS, interval};
+use super::shared::ms;
+use crate::call::{Begin, Call, Probe, arguments, figure};
+use crate::error::Result;
+use crate::gucs;
+use crate::pg::backend::{Rows, SqlInterval, interrupts, server};
+use crate::pg::catalog::activity::{self, HandedRead, ServerProcess};
+
+/// How often it is looked at what the I/O workers read for whom.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Most intervals of a call.
+const MOST_SAMPLES: u32 = 1_000;
+
+/// `kind` of an I/O worker.
+const IO_WORKER: &str = "io worker";
+
+#[pg_extern(sql = false)]
+fn io_probe_sessions(every: Option<SqlInterval>, count: Option<i32>) -> Rows {
+    Rows::answer(|| {
+        let every = interval(every)?;
+        let count = arguments::positive_up_to("count", count.unwrap_or(1), MOST_SAMPLES)?;
+        gucs::capped_duration("count times every", every.saturating_mul(count))?;
+        let call = Begin::of(Probe::Sessions).beside_probes()?;
+        watch(&call, every, count)
+    })
+}
+
+fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
+    let devices = Devices::of_server();
+    let mut handed = HandedReads::begin();
+    let mut rows = Vec::new();
+    call.progress.total(count.into());
+    let mut before = Look::take(&devices);
+    for sample in 1..=count {
+        if call.ended().is_some() || rows.len() > MOST_ROWS {
+            break;
+        }
+        handed.watch_until(before.at + nanoseconds(every.min(call.time_left())));
+        let now = Look::take(&devices);
+        let interval = Interval { before: &before, now: &now, handed: &handed };
+        rows.extend(interval.rows(sample));
+        call.progress.done(sample.into());
+        handed.forget();
+        before = now;
+    }
+    Ok(rows)
+}
+
+/// The devices below the server.
+struct Devices(Vec<BlockDevice>);
+
+impl Devices {
+    fn of_server() -> Self {
+        let roots = Roots::default();
+        let (leaves, _) = leaves_of_server(&roots);
+        Self(leaves.iter().filter_map(|leaf| BlockDevice::find(&leaf.name, &roots)).collect())
+    }
+
+    /// Bytes that they have read and written.
+    fn moved(&self) -> Option<(u64, u64)> {
+        let counters: Option<Vec<Counters>> = self.0.iter().map(BlockDevice::counters).collect();
+        let counters = counters.filter(|all| !all.is_empty())?;
+        Some(
+            counters
+                .iter()
+                .fold((0, 0), |(read, written), of| (read + of.reads.bytes(), written + of.writes.bytes())),
+        )
+    }
+}
+
+/// A process and what it has moved so far.
+struct SeenProcess {
+    process: ServerProcess,
+    io: ProcessIo,
+}
+
+/// What one look finds.
+struct Look {
+    at: u64,
+    moment: Timestamp,
+    processes: Vec<SeenProcess>,
+    /// What the postmaster has moved, with its processes that have ended.
+    postmaster: ProcessIo,
+    devices: Option<(u64, u64)>,
+}
+
+impl Look {
+    fn take(devices: &Devices) -> Self {
+        let processes = activity::processes().into_iter();
+        let processes =
+            processes.filter_map(|process| Some(SeenProcess { io: ProcessIo::of(process.pid)?, process }));
+        let processes = processes.collect();
+        let postmaster = ProcessIo::of(server::postmaster()).unwrap_or_default();
+        Self {
+            at: Monotonic.now(),
+            moment: server::present(),
+            processes,
+            postmaster,
+            devices: devices.moved(),
+        }
+    }
+
+    fn find(&self, process: &ServerProcess) -> Option<&SeenProcess> {
+        self.processes
+            .iter()
+            .find(|seen| seen.process.pid == process.pid && seen.process.began == process.began)
+    }
+}
+
+/// What processes were seen to hand over to the I/O workers in an interval.
+struct HandedReads {
+    /// None where nothing is handed over, or the caller may not see it.
+    by_process: Option<HashMap<i32, Handed>>,
+}
+
+#[derive(Default)]
+struct Handed {
+    /// Of each handle the first and the last generation that was seen.
+    handles: HashMap<i64, (i64, i64)>,
+    reads: u64,
+    bytes: u64,
+    file: Option<String>,
+}
+
+impl Handed {
+    fn add(&mut self, read: HandedRead) {
+        let HandedRead { handle, generation, bytes, file, .. } = read;
+        let known = self.handles.insert(handle, (generation, generation));
+        if let Some((first, last)) = known {
+            self.handles.insert(handle, (first, generation));
+            if last == generation {
+                return;
+            }
+        }
+        (self.reads, self.bytes) = (self.reads + 1, self.bytes + bytes);
+        self.file = file.or(self.file.take());
+    }
+
+    /// About how many bytes it has handed over: as many reads as its handles were used for.
+    fn bytes(&self) -> f64 {
+        let uses: i64 = self.handles.values().map(|(first, last)| last - first + 1).sum();
+        uses as f64 * self.bytes as f64 / self.reads.max(1) as f64
+    }
+}
+
+impl HandedReads {
+    fn begin() -> Self {
+        let sees = server::reads_by_workers() && activity::sees_reads();
+        Self { by_process: sees.then(HashMap::new) }
+    }
+
+    /// Looks again and again until then.
+    fn watch_until(&mut self, when: u64) {
+        while let Some(by_process) = &mut self.by_process {
+            for read in activity::handed_reads() {
+                by_process.entry(read.pid).or_default().add(read);
+            }
+            let next = Monotonic.now() + nanoseconds(GLANCE);
+            if next >= when {
+                break;
+            }
+            interrupts::sleep_until(next);
+        }
+        interrupts::sleep_until(when);
+    }
+
+    /// The next interval begins.
+    fn forget(&mut self) {
+        self.by_process.iter_mut().for_each(HashMap::clear);
+    }
+
+    fn of(&self, pid: i32) -> Option<&Handed> {
+        self.by_process.as_ref()?.get(&pid)
+    }
+
+    /// All bytes that processes have handed over.
+    fn bytes(&self) -> f64 {
+        self.by_process.iter().flat_map(HashMap::values).map(Handed::bytes).sum()
+    }
+}
+
+/// Two looks, one after the other.
+struct Interval<'a> {
+    before: &'a Look,
+    now: &'a Look,
+    handed: &'a HandedReads,
+}
+
+impl Interval<'_> {
+    fn rows(&self, sample: u32) -> Vec<SessionRow> {
+        let (of_workers, others): (Vec<&SeenProcess>, Vec<&SeenProcess>) =
+            self.now.processes.iter().partition(|seen| seen.process.kind == IO_WORKER);
+        let of_workers =
+            of_workers.iter().map(|seen| self.moved(seen)).fold(ProcessIo::default(), ProcessIo::and);
+        let handed = self.handed.bytes();
+        let mut rows: Vec<SessionRow> =
+            others.iter().filter_map(|seen| self.row_of(seen, of_workers, handed)).collect();
+        sort(&mut rows);
+        if handed == 0.0 {
+            rows.extend(self.row_without_process(IO_WORKER, of_workers));
+        }
+        rows.extend(self.row_without_process("ended", self.moved_by_ended()));
+        rows.extend(self.rest(&rows));
+        rows.iter_mut().for_each(|row| row.sample = sample);
+        rows
+    }
+
+    /// What a process has moved. One that is new has moved all that it has.
+    fn moved(&self, seen: &SeenProcess) -> ProcessIo {
+        seen.io.since(self.before.find(&seen.process).map_or(ProcessIo::default(), |before| before.io))
+    }
+
+    /// What processes have moved that ended meanwhile, since they were seen last.
+    fn moved_by_ended(&self) -> ProcessIo {
+        let ended = self.before.processes.iter().filter(|seen| self.now.find(&seen.process).is_none());
+        let known = ended.map(|seen| seen.io).fold(ProcessIo::default(), ProcessIo::and);
+        self.now.postmaster.since(self.before.postmaster).since(known)
+    }
+
+    /// None if it has moved nothing. It has its part of what the I/O workers did.
+    fn row_of(&self, seen: &SeenProcess, of_workers: ProcessIo, handed: f64) -> Option<SessionRow> {
+        let SeenProcess { process, .. } = seen;
+        let own = self.handed.of(process.pid);
+        let share = own.map_or(0.0, |own| own.bytes() / handed.max(1.0));
+        let mut moved = self.moved(seen);
+        if process.pid == std::process::id() as i32 {
+            moved.called = moved.fetched; // It has read what it tells.
+        }
+        let moved = moved.and(of_workers.share(share));
+        let wal_before = self.before.find(process).and_then(|before| before.process.wal_bytes).unwrap_or(0.0);
+        let text = |text: &Option<String>| text.clone().map(Text::from);
+        Some(SessionRow {
+            pid: Some(process.pid),
+            who: text(&process.who),
+            wal_mib_s: process.wal_bytes.map(|bytes| self.mib_s((bytes - wal_before).max(0.0))),
+            wait: text(&process.wait),
+            query: text(&process.query).filter(|query| !query.is_empty()),
+            leader_pid: process.leader_pid,
+            state: text(&process.state),
+            file: own.and_then(|own| text(&own.file)),
+            ..self.row_without_process(&process.kind, moved)?
+        })
+    }
+
+    /// None if nothing was moved.
+    fn row_without_process(&self, kind: &str, moved: ProcessIo) -> Option<SessionRow> {
+        if moved.fetched + moved.written + moved.cached() < LEAST {
+            return None;
+        }
+        Some(SessionRow {
+            kind: kind.to_owned().into(),
+            rmib_s: self.mib_s(moved.fetched as f64),
+            os_mib_s: Some(self.mib_s(moved.cached() as f64)),
+            wmib_s: self.mib_s(moved.written as f64),
+            sampled_at: self.now.moment,
+            elapsed_ms: ms(self.now.at - self.before.at),
+            ..SessionRow::default()
+        })
+    }
+
+    /// What the devices moved beyond that.
+    fn rest(&self, rows: &[SessionRow]) -> Vec<SessionRow> {
+        let Some(((read, written), before)) = self.now.devices.zip(self.before.devices) else {
+            return Vec::new();
+        };
+        let sum = |of: fn(&SessionRow) -> f64| rows.iter().map(of).sum::<f64>();
+        let read = figure(self.mib_s(read.saturating_sub(before.0) as f64) - sum(|row| row.rmib_s));
+        let written = figure(self.mib_s(written.saturating_sub(before.1) as f64) - sum(|row| row.wmib_s));
+        let row = |kind: &'static str, rmib_s, wmib_s| SessionRow {
+            kind: kind.into(),
+            rmib_s,
+            wmib_s,
+            sampled_at: self.now.moment,
+            elapsed_ms: ms(self.now.at - self.before.at),
+            ..SessionRow::default()
+        };
+        vec![row("other processes", read, 0.0), row("unaccounted", 0.0, written)]
+    }
+
+    fn mib_s(&self, bytes: f64) -> f64 {
+        let seconds = (self.now.at - self.before.at).max(1) as f64 / 1e9;
+        figure(bytes / f64::from(1 << 20) / seconds)
+    }
+}
+
+/// Fewer bytes in an interval are the process's own, and no traffic: it reads what it is told.
+const LEAST: u64 = 16 << 10;
+
+/// The greatest first; parallel workers right behind their leader.
+fn sort(rows: &mut [SessionRow]) {
+    let device = |row: &SessionRow| row.rmib_s + row.wmib_s;
+    let group = |row: &SessionRow| row.leader_pid.or(row.pid);
+    let mut of_group: HashMap<Option<i32>, f64> = HashMap::new();
+    rows.iter().for_each(|row| *of_group.entry(group(row)).or_default() += device(row));
+    rows.sort_by(|a, b| {
+        let by_group = of_group[&group(b)].total_cmp(&of_group[&group(a)]).then(group(a).cmp(&group(b)));
+        by_group
+            .then(a.leader_pid.is_some().cmp(&b.leader_pid.is_some()))
+            .then(device(b).total_cmp(&device(a)))
+    });
+}

@@ -1,0 +1,61 @@
+//! What pg_stat_activity shows the caller, and what the I/O workers read for whom.
+
+use serde::Deserialize;
+
+use crate::pg::backend::names;
+use crate::pg::compat::BACKEND_WAL;
+
+/// A process of the server.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct ServerProcess {
+    pub(crate) pid: i32,
+    /// When it began: another process may get its number later. None if the caller may not see it.
+    pub(crate) began: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) who: Option<String>,
+    pub(crate) leader_pid: Option<i32>,
+    pub(crate) state: Option<String>,
+    pub(crate) wait: Option<String>,
+    pub(crate) query: Option<String>,
+    /// Bytes of WAL so far, where the server counts them.
+    pub(crate) wal_bytes: Option<f64>,
+}
+
+/// All that there are.
+pub(crate) fn processes() -> Vec<ServerProcess> {
+    let query = format!(
+        "SELECT json_build_object('pid', pid, 'began', backend_start, \
+         'kind', coalesce(backend_type, 'hidden'), \
+         'who', nullif(concat_ws('@', usename, datname), ''), 'leader_pid', leader_pid, 'state', state, \
+         'wait', wait_event_type || ':' || wait_event, \
+         'query', left(regexp_replace(btrim(query), '\\s+', ' ', 'g'), 40), 'wal_bytes', {BACKEND_WAL}) \
+         FROM pg_stat_activity"
+    );
+    names::rows(&query, &[])
+}
+
+/// A read that an I/O worker does, or has done, for a process.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct HandedRead {
+    pub(crate) pid: i32,
+    /// The handle of the process, and how often that was used before.
+    pub(crate) handle: i64,
+    pub(crate) generation: i64,
+    pub(crate) bytes: u64,
+    pub(crate) file: Option<String>,
+}
+
+/// The reads that the server's processes have handed over, and not taken back yet. None where the caller may
+/// not see them, or there are no I/O workers.
+pub(crate) fn handed_reads() -> Vec<HandedRead> {
+    let query = "SELECT json_build_object('pid', pid, 'handle', io_id, 'generation', io_generation, \
+                 'bytes', length, 'file', target_desc) \
+                 FROM pg_aios WHERE NOT f_sync AND operation = 'readv' AND length > 0";
+    names::rows(query, &[])
+}
+
+/// May the caller see what other processes read?
+pub(crate) fn sees_reads() -> bool {
+    let query = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')";
+    names::rows(query, &[]).into_iter().next().unwrap_or(false)
+}

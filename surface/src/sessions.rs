@@ -1,0 +1,66 @@
+//! Who uses storage now.
+
+use crate::function::{Function, Returns, Who, optional};
+use crate::row::{Row, row};
+use crate::value::{Text, Timestamp};
+
+row! {
+    /// one process of the server that moved bytes in one interval; then what else the devices moved
+    row SessionRow "sessions" everyday [
+        pid, kind, who, rmib_s, os_mib_s, wmib_s, wal_mib_s, wait, query
+    ] {
+        /// Number of the interval, from 1
+        sample: u32,
+        /// Process; NULL in the last rows of an interval
+        pid: Option<i32>,
+        /// What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker:
+        /// what the I/O workers read and no session was seen to wait for. ended: processes that ended
+        /// meanwhile. Then, without a pid: other processes (reads of the devices that no process of this
+        /// server caused), and unaccounted (what the devices wrote beyond what processes of this server did,
+        /// or less: a write reaches its device later)
+        kind: Text,
+        /// Role and database, as role@database; NULL for processes without
+        who: Option<Text>,
+        /// MiB per second that were fetched from the devices for it, by the I/O workers as well
+        rmib_s: f64,
+        /// MiB per second that it read and that the OS page cache served; NULL in the last rows
+        os_mib_s: Option<f64>,
+        /// MiB per second that it wrote; a write through the OS page cache counts when it is made
+        wmib_s: f64,
+        /// MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a
+        /// statement has ended
+        wal_mib_s: Option<f64>,
+        /// What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the
+        /// caller may not see it
+        wait: Option<Text>,
+        /// The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to
+        /// the caller; NULL if it has none
+        query: Option<Text>,
+        /// Leader of a parallel worker, beside which it stands
+        leader_pid: Option<i32>,
+        /// State as in pg_stat_activity: active, idle and so on
+        state: Option<Text>,
+        /// The file, and the blocks of it, that the I/O workers were last seen to read for it; NULL if none
+        file: Option<Text>,
+        /// When the interval ended
+        sampled_at: Timestamp,
+        /// Length of the interval in ms
+        elapsed_ms: f64,
+    }
+}
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[Function {
+    name: "sessions",
+    calls: None,
+    arguments: &[optional("every", "text", "'1 s'"), optional("count", "integer", "1")],
+    returns: Returns::Rows(&SessionRow::TYPE, 20),
+    who: Who::Monitor,
+    comment: "\
+        Which processes of this server use storage, one row for each that moved bytes in an interval, the \
+        greatest first, and two rows for what else the devices moved: all rows together are what the \
+        devices did. Reads /proc, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor \
+        may call it",
+    example: "'10 ms'",
+    errors: &[],
+}];
