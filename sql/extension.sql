@@ -203,7 +203,7 @@ CREATE VIEW member AS
 CREATE TABLE documented AS
   SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,io_probe_explain_text}'::text[]) AS name, 'EXECUTE' AS privilege
   UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
-    io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress}'::text[]), 'EXECUTE'
+    io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress,io_probe_sessions,io_probe_sessions_full}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
     WHERE relkind IN ('r', 'v') AND relname <> 'io_probe_corrections';
 CREATE VIEW granted AS

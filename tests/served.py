@@ -143,6 +143,16 @@ class Served(unittest.TestCase):
                 with self.subTest(name):
                     self.judge(case, 2)
 
+    def test_explain_s_own_text_says_it_too(self):
+        self.make_cold(CASES["half of a table"])
+        with Session() as session:
+            session.run("SET client_min_messages = warning; SET max_parallel_workers_per_gather = 0")
+            lines = session.run("SELECT plan FROM io_probe_explain_text('SELECT count(*) FROM a')")
+        text = "\n".join(lines)
+        # Of what the kernel has taken back meanwhile a little more came from the device.
+        self.assertRegex(text, r"Buffers: .*\n +I/O: OS cache 1\d MiB, device 1\d MiB \(5\d %\), waited \d+ ms\n?")
+        self.assertRegex(lines[-1], r"disk: 32 MiB read, 1\d MiB from the OS cache, 1\d MiB from the device; waited \d+ of \d+ ms")
+
     def test_temporary_files_are_their_node_s(self):
         nodes, sums = self.judge(CASES["a sort that spills"], 0)
         self.assertEqual([node["node_type"] for node in nodes if node["temp_mib"]], ["Sort"])

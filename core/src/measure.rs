@@ -1,6 +1,5 @@
 //! The measurements. Each returns its results unrounded. What they read with is a [`BlockReader`].
 
-pub mod cached_read;
 #[cfg(test)]
 mod opens;
 pub mod page_times;

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
 use io_probe_advise::plan::{self, Node};
 use io_probe_advise::served::{self, NodeReads, QueryReads, Verdict};
-use io_probe_core::measure::cached_read;
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_surface::explain::{ExplainRow, ExplainTextRow, OPTIONS, OPTIONS_OF_PLAN};
 use io_probe_surface::function::OptionName;
@@ -158,8 +157,9 @@ impl Executed {
         let rows: Vec<ExplainRow> =
             rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
         let total_ms = rows.first().and_then(|top| top.total_ms).unwrap_or(0.0);
-        let ns_per_byte = cached_read::ns_per_byte(pg_sys::BLCKSZ as usize).unwrap_or(0.0);
-        let query = QueryReads::of(&reads, total_ms, ns_per_byte);
+        // Without a block from the OS cache there is nothing to take out.
+        let copy_ns = counted.as_ref().and_then(|counted| counted.copy_ns).unwrap_or(0.0);
+        let query = QueryReads::of(&reads, total_ms, copy_ns / f64::from(pg_sys::BLCKSZ));
         let (text, shared_out) = counted.map_or((None, false), |counted| (counted.text, counted.shared_out));
         Ok(Self { rows, reads, query, text, shared_out })
     }

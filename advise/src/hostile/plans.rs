@@ -70,7 +70,7 @@ fn check(document: &Value, plan: &[Node]) {
         match node.parent_id {
             None => assert_eq!((position, node.level), (0, 0)),
             Some(parent) => {
-                assert!(parent < node.node_id, "a parent is printed first");
+                assert!(Some(parent) < node.node_id, "a parent is printed first");
                 assert_eq!(plan[parent as usize - 1].level + 1, node.level);
             }
         }

@@ -71,6 +71,8 @@ pub struct Order<'a> {
     pub lead_ns: u64,
     /// Nanoseconds of timed blocks after which no more is begun; [`LEAST_BLOCKS`] are read in any case.
     pub length_ns: u64,
+    /// As many blocks are timed, however many there are.
+    pub most: u64,
     /// Filled in by the reader: how many of the timed blocks were in shared buffers.
     pub hits: u64,
 }

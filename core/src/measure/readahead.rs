@@ -454,11 +454,14 @@ impl WindowTurns<'_> {
 }
 
 /// Blocks of the kernel's next turn. After one that its time has cut short it has as many whole windows of
-/// `window` blocks as that read: a turn that ends with the wait for a window has nothing of it.
+/// `window` blocks as that read: a turn that ends with the wait for a window has nothing of it. There is time
+/// for a few in any case ([`WINDOWS_IN_TIME`]).
 fn fitting(blocks: u64, scanned: &Scan, window: u64) -> u64 {
     let read = scanned.blocks.end - scanned.blocks.start;
     match read / window.max(1) * window.max(1) {
-        whole if scanned.stop == Some(Stop::Duration) && whole > 0 => blocks.min(whole),
+        whole if scanned.stop == Some(Stop::Duration) && whole > 0 => {
+            blocks.min(whole.max((LEAST_WINDOWS + 1) * window))
+        }
         _ => blocks,
     }
 }

@@ -2,6 +2,7 @@
 //! inside of functions, and what each node of one plan reads.
 
 mod bitmaps;
+mod copies;
 mod counting;
 mod counts;
 mod io_workers;

@@ -78,7 +78,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     unsafe {
         let Some(watched) = WATCHED.get() else { return };
         match watched.start {
-            Some(before) => _ = before(query, flags),
+            Some(before) => before(query, flags),
             None => standard_ExecutorStart(query, flags),
         }
         (watched.watcher.started)(query, flags);

@@ -37,6 +37,9 @@ const MOST_STRETCHES: usize = 8;
 /// anywhere in a window: the reader waits once a window, and the wait must be in or out by chance.
 const WINDOWS_OF_SCAN: u64 = 2;
 const LEAST_SCAN: u64 = 8 << 20;
+/// Windows that are read before a sequential turn is timed: so far the kernel's windows grow, and some are
+/// shorter once more (up to twice the greatest after the start, with Linux 6.18).
+const WINDOWS_OF_WARM_UP: u64 = 3;
 /// A volume that is held at a rate lets through at once what it has saved up, as much as it gives in 10 ms.
 const LEAST_WARM_UP: u64 = 3 << 19;
 
@@ -264,7 +267,8 @@ impl<'a> Turns<'a> {
 
     /// An order of blocks from the device. The first one is not timed: it comes after something else.
     fn order<'o>(&self, blocks: &'o [u64], way: Way) -> Order<'o> {
-        Order { blocks, way, warm_up: 1, lead_ns: self.length_ns / 2, length_ns: self.length_ns, hits: 0 }
+        let (lead_ns, length_ns) = (self.length_ns / 2, self.length_ns);
+        Order { blocks, way, warm_up: 1, lead_ns, length_ns, most: u64::MAX, hits: 0 }
     }
 
     /// An order that takes longer, of blocks from the device. Under a limit it is timed from a moment on, so
@@ -356,7 +360,7 @@ impl<'a> Turns<'a> {
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
         if let Some(cached) = cold {
-            let order = self.long_order(&blocks, Way::Scan, warm_up);
+            let order = Order { most: timed, ..self.long_order(&blocks, Way::Scan, warm_up) };
             let (taken, cost, stop) = self.fetch(order, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
@@ -505,6 +509,7 @@ impl<'a> Turns<'a> {
                 false => self.order(&blocks, way),
                 true => self.long_order(&blocks, way, (warm_up as usize).min(blocks.len() / 2)),
             };
+            let order = Order { most: timed, ..order };
             let (taken, cost, stop) = self.fetch(order, budget)?;
             let cached = share_of(cached, &taken, all);
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
@@ -651,7 +656,7 @@ fn scan_bytes(run: &PageTimesRun<'_>) -> u64 {
 }
 
 fn warm_up_bytes(run: &PageTimesRun<'_>) -> u64 {
-    window(run).max(LEAST_WARM_UP).max((MORE_BURSTS - 1) * burst(run))
+    (WINDOWS_OF_WARM_UP * window(run)).max(LEAST_WARM_UP).max((MORE_BURSTS - 1) * burst(run))
 }
 
 /// Bytes of a scan that a limit lets through at once; 0 without one.

@@ -74,7 +74,7 @@ impl BitmapScan {
 
 fn is_ours(routine: Routine) -> bool {
     let is = |ours: &&OurRoutine| std::ptr::from_ref(*ours).cast::<pg_sys::IndexAmRoutine>() == routine;
-    ROUTINES.with_borrow(|all| all.iter().any(|ours| is(&ours)))
+    ROUTINES.with_borrow(|all| all.iter().any(is))
 }
 
 fn address(function: pg_sys::amgetbitmap_function) -> Option<usize> {

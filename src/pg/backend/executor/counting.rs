@@ -20,6 +20,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::bitmaps::{self, BitmapScan};
+use super::copies::CopyTimes;
 use super::counts::{self, Counter, NodeCounts, Usage};
 use super::io_workers::{IoWorkers, Share};
 use super::shared_counts::{self, SharedCounts};
@@ -38,6 +39,8 @@ pub(crate) struct Counted {
     pub(crate) shared_out: bool,
     /// Are the bytes that were fetched known?
     pub(crate) knows_device: bool,
+    /// Nanoseconds of a block that the OS page cache had; None if there was none.
+    pub(crate) copy_ns: Option<f64>,
     /// The plan as EXPLAIN prints it, if that was wanted.
     pub(crate) text: Option<String>,
 }
@@ -136,6 +139,7 @@ struct Counting {
     at_work: usize,
     last: Usage,
     last_fetched: i64,
+    copies: CopyTimes,
     prints: bool,
     text: Option<String>,
 }
@@ -293,13 +297,14 @@ impl Counting {
             at_work: OUTSIDE,
             last: [0; counts::OF_SERVER],
             last_fetched: 0,
+            copies: CopyTimes::none(),
             prints: PRINTS.get(),
             text: None,
         };
         let mut walk = Walk { counting: &mut counting, seen: HashSet::new() };
         // SAFETY: as above.
         unsafe { visit((*query).planstate, (&raw mut walk).cast()) };
-        // EXPLAIN does not show a Gather that was added for tests.
+        // SAFETY: as above. EXPLAIN does not show a Gather that was added for tests.
         if unsafe { is_invisible((*query).planstate) } {
             counting.order.remove(0);
         }
@@ -386,6 +391,11 @@ impl Counting {
             node.counts.add_since(now, &self.last);
             node.counts[Counter::Device] += bytes;
             let read = node.counts[Counter::SharedRead] - before;
+            if bytes == 0 && read > 0 {
+                let ns =
+                    compat::nanoseconds(now[Counter::IoTime as usize] - self.last[Counter::IoTime as usize]);
+                self.copies.add(read as u64, ns.max(0) as u64);
+            }
             if node.reads_ahead
                 && read > 0
                 && let Some(workers) = &mut self.io_workers
@@ -442,8 +452,13 @@ impl Counting {
             }
         }
         let of_workers = self.add_workers();
-        let mut counted =
-            Counted { nodes: Vec::new(), shared_out: false, knows_device: true, text: self.text.take() };
+        let mut counted = Counted {
+            nodes: Vec::new(),
+            shared_out: false,
+            knows_device: true,
+            copy_ns: self.copies.median_ns(),
+            text: self.text.take(),
+        };
         if let Some(workers) = self.io_workers.take() {
             match workers.end(&of_workers) {
                 Some((shares, shared_out)) => {

@@ -36,8 +36,8 @@ pub(super) type Usage = [i64; OF_SERVER];
 #[inline]
 pub(super) fn usage() -> Usage {
     // SAFETY: a variable of this process, only ever changed by it.
-    let usage = unsafe { &*(&raw const pg_sys::pgBufferUsage) };
-    let [io, local, temp] = compat::io_ticks(usage);
+    let usage = unsafe { pg_sys::pgBufferUsage };
+    let [io, local, temp] = compat::io_ticks(&usage);
     [
         usage.shared_blks_hit,
         usage.shared_blks_read,

@@ -104,7 +104,8 @@ impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
             None => self.step = self.step.min(warm_up),
             Some(_) => {
                 let timed = self.watch.rated();
-                if timed.ns >= self.order.length_ns && timed.work >= LEAST_BLOCKS as u64 {
+                let is_long = timed.ns >= self.order.length_ns && timed.work >= LEAST_BLOCKS as u64;
+                if is_long || timed.work >= self.order.most {
                     self.stop_at = self.handed_out;
                 }
             }

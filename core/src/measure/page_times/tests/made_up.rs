@@ -160,7 +160,8 @@ impl BlockReader<Order<'_>> for MadeUp<'_> {
             let elapsed = self.clock.now() - begun;
             watch.rate(index >= order.warm_up || elapsed > order.lead_ns);
             let timed = watch.rated();
-            let over = timed.ns >= order.length_ns && timed.work >= LEAST_BLOCKS as u64;
+            let is_long = timed.ns >= order.length_ns && timed.work >= LEAST_BLOCKS as u64;
+            let over = is_long || timed.work >= order.most;
             if watch.stop().is_some() || over {
                 break;
             }
