@@ -15,6 +15,8 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
@@ -57,13 +59,15 @@ pub(in crate::pg) fn count_nodes<T>(
     (result, armed.counted())
 }
 
+/// The innermost query that is being counted, each of which knows the one around it. The executor has one
+/// thread, and asks for each row.
+static COUNTING: AtomicPtr<Counting> = AtomicPtr::new(ptr::null_mut());
+
 thread_local! {
     /// The statement that is to be counted when it starts; NULL for none.
     static ARMED: Cell<*const c_char> = const { Cell::new(ptr::null()) };
     /// Is its plan wanted as text?
     static PRINTS: Cell<bool> = const { Cell::new(false) };
-    /// The innermost query that is being counted, each of which knows the one around it.
-    static COUNTING: Cell<*mut Counting> = const { Cell::new(ptr::null_mut()) };
     /// The query of this parallel worker, which it starts before any other.
     static OF_WORKER: Cell<*mut pg_sys::QueryDesc> = const { Cell::new(ptr::null_mut()) };
 }
@@ -78,15 +82,15 @@ struct Armed {
 impl Armed {
     fn begin(statement: &CStr, prints: bool) -> Self {
         PRINTS.set(prints);
-        Self { outer: COUNTING.get(), armed_before: ARMED.replace(statement.as_ptr()) }
+        Self { outer: COUNTING.load(Relaxed), armed_before: ARMED.replace(statement.as_ptr()) }
     }
 
     fn counted(&self) -> Option<Counted> {
-        if COUNTING.get() == self.outer {
+        if COUNTING.load(Relaxed) == self.outer {
             return None;
         }
         // SAFETY: made by `started`, since the one around it is another one. Its query has ended.
-        let counting = unsafe { Box::from_raw(COUNTING.replace(self.outer)) };
+        let counting = unsafe { Box::from_raw(COUNTING.swap(self.outer, Relaxed)) };
         Some(counting.end())
     }
 }
@@ -94,10 +98,10 @@ impl Armed {
 impl Drop for Armed {
     fn drop(&mut self) {
         ARMED.set(self.armed_before);
-        while COUNTING.get() != self.outer {
+        while COUNTING.load(Relaxed) != self.outer {
             // SAFETY: made by `started`. Its query has ended, or an ERROR has ended it.
-            let counting = unsafe { Box::from_raw(COUNTING.get()) };
-            COUNTING.set(counting.outer);
+            let counting = unsafe { Box::from_raw(COUNTING.load(Relaxed)) };
+            COUNTING.store(counting.outer, Relaxed);
         }
     }
 }
@@ -138,6 +142,8 @@ struct Counting {
     io_workers: Option<IoWorkers>,
     at_work: usize,
     last: Usage,
+    /// As the server has it, all of it.
+    last_seen: pg_sys::BufferUsage,
     last_fetched: i64,
     copies: CopyTimes,
     prints: bool,
@@ -186,13 +192,13 @@ unsafe extern "C-unwind" fn start_if_armed(query: *mut pg_sys::QueryDesc) {
         }
         counting.io_workers = IoWorkers::of(server::read_account());
         counting.restart();
-        COUNTING.set(Box::into_raw(Box::new(counting)));
+        COUNTING.store(Box::into_raw(Box::new(counting)), Relaxed);
     }
 }
 
 /// The query is about to run.
 pub(super) unsafe extern "C-unwind" fn runs(query: *mut pg_sys::QueryDesc) {
-    if !query.is_null() && query == OF_WORKER.get() && COUNTING.get().is_null() {
+    if !query.is_null() && query == OF_WORKER.get() && COUNTING.load(Relaxed).is_null() {
         // SAFETY: the executor hands us a query that has started.
         unsafe { start_in_worker(query) };
     }
@@ -207,13 +213,13 @@ unsafe extern "C-unwind" fn start_in_worker(query: *mut pg_sys::QueryDesc) {
         let mut counting = Counting::of(query);
         counting.shared = Some(shared);
         counting.restart();
-        COUNTING.set(Box::into_raw(Box::new(counting)));
+        COUNTING.store(Box::into_raw(Box::new(counting)), Relaxed);
     }
 }
 
 /// The query has run. A worker tells what it has counted.
 pub(super) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
-    let counting = COUNTING.get();
+    let counting = COUNTING.load(Relaxed);
     if !query.is_null() && query == OF_WORKER.get() && !counting.is_null() {
         // SAFETY: made by `start_in_worker`.
         unsafe { (*counting).tell() };
@@ -222,7 +228,7 @@ pub(super) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
 
 /// The query is about to end.
 pub(super) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
-    let counting = COUNTING.get();
+    let counting = COUNTING.load(Relaxed);
     // SAFETY: the query's nodes are still there.
     unsafe {
         if !counting.is_null() && (*counting).estate == (*query).estate {
@@ -235,7 +241,7 @@ pub(super) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
 unsafe extern "C-unwind" fn end_counted(query: *mut pg_sys::QueryDesc) {
     // SAFETY: as in `ends`.
     unsafe {
-        let counting = &mut *COUNTING.get();
+        let counting = &mut *COUNTING.load(Relaxed);
         counting.bitmaps.iter_mut().for_each(|bitmap| bitmap.put_back());
         if counting.prints {
             counting.text = Some(text(compat::plan_as_text(query)));
@@ -285,7 +291,7 @@ impl Counting {
     /// It must have.
     unsafe fn of(query: *mut pg_sys::QueryDesc) -> Self {
         let mut counting = Self {
-            outer: COUNTING.get(),
+            outer: COUNTING.load(Relaxed),
             // SAFETY: the caller vouches for the query.
             estate: unsafe { (*query).estate },
             nodes: Vec::new(),
@@ -296,6 +302,7 @@ impl Counting {
             io_workers: None,
             at_work: OUTSIDE,
             last: [0; counts::OF_SERVER],
+            last_seen: pg_sys::BufferUsage::default(),
             last_fetched: 0,
             copies: CopyTimes::none(),
             prints: PRINTS.get(),
@@ -313,13 +320,14 @@ impl Counting {
 
     /// Begins to count.
     fn restart(&mut self) {
-        (self.last, self.last_fetched) = (counts::usage(), fetched());
+        self.last_seen = counts::seen();
+        (self.last, self.last_fetched) = (counts::usage(&self.last_seen), fetched());
     }
 
     /// The one that a node with this state belongs to.
     #[inline]
     unsafe fn around(estate: *mut pg_sys::EState) -> *mut Self {
-        let mut counting = COUNTING.get();
+        let mut counting = COUNTING.load(Relaxed);
         // SAFETY: all are there until their queries have ended.
         unsafe {
             while (*counting).estate != estate {
@@ -331,7 +339,7 @@ impl Counting {
 
     /// The one that this scan is a node of, and its number.
     unsafe fn of_bitmap(scan: pg_sys::IndexScanDesc) -> Option<(*mut Self, usize)> {
-        let mut counting = COUNTING.get();
+        let mut counting = COUNTING.load(Relaxed);
         // SAFETY: as in `around`.
         while let Some(here) = unsafe { counting.as_ref() } {
             if let Some(found) = here.bitmaps.iter().find(|bitmap| bitmap.scan == scan) {
@@ -367,15 +375,17 @@ impl Counting {
 
     #[inline]
     fn switch_to(&mut self, number: usize) -> usize {
-        let now = counts::usage();
-        if now != self.last {
-            self.charge(&now);
+        if counts::has_changed(&self.last_seen) {
+            self.charge();
         }
         std::mem::replace(&mut self.at_work, number)
     }
 
     /// Gives the node that is at work what was used since the last time.
-    fn charge(&mut self, now: &Usage) {
+    #[inline(never)]
+    fn charge(&mut self) {
+        self.last_seen = counts::seen();
+        let now = &counts::usage(&self.last_seen);
         self.settle();
         let has_read = counts::has_read(now, &self.last);
         let fetched = |this: &mut Self| {

@@ -32,12 +32,25 @@ pub(super) const COUNTERS: usize = OF_SERVER + 1;
 /// The server's counters of a process. Times are in the server's unit.
 pub(super) type Usage = [i64; OF_SERVER];
 
-/// What this process has used so far.
-#[inline]
-pub(super) fn usage() -> Usage {
+/// What this process has used so far, as the server has it.
+pub(super) fn seen() -> pg_sys::BufferUsage {
     // SAFETY: a variable of this process, only ever changed by it.
-    let usage = unsafe { pg_sys::pgBufferUsage };
-    let [io, local, temp] = compat::io_ticks(&usage);
+    unsafe { pg_sys::pgBufferUsage }
+}
+
+/// Has it changed? This is asked for each row of each node.
+#[inline]
+pub(super) fn has_changed(seen: &pg_sys::BufferUsage) -> bool {
+    const WORDS: usize = size_of::<pg_sys::BufferUsage>() / size_of::<i64>();
+    let before = std::ptr::from_ref(seen).cast::<[i64; WORDS]>();
+    let now = (&raw const pg_sys::pgBufferUsage).cast::<[i64; WORDS]>();
+    // SAFETY: both are made of numbers of this size.
+    unsafe { (0..WORDS).fold(0, |changed, word| changed | (*before)[word] ^ (*now)[word]) != 0 }
+}
+
+/// What is counted of it.
+pub(super) fn usage(usage: &pg_sys::BufferUsage) -> Usage {
+    let [io, local, temp] = compat::io_ticks(usage);
     [
         usage.shared_blks_hit,
         usage.shared_blks_read,
