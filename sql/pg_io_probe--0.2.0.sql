@@ -1181,9 +1181,9 @@ COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last r
 COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid: other processes (reads of the devices that no process of this server caused), and unaccounted (what the devices wrote beyond what processes of this server did, or less: a write reaches its device later)';
 COMMENT ON COLUMN io_probe_sessions_full_row.who IS 'Role and database, as role@database; NULL for processes without';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows';
-COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that it wrote; a write through the OS page cache counts when it is made';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a statement has ended';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
+COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a transaction has ended, at most once a second';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
 COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker, beside which it stands';
@@ -1208,9 +1208,9 @@ COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last rows o
 COMMENT ON COLUMN io_probe_sessions_row.kind IS 'What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid: other processes (reads of the devices that no process of this server caused), and unaccounted (what the devices wrote beyond what processes of this server did, or less: a write reaches its device later)';
 COMMENT ON COLUMN io_probe_sessions_row.who IS 'Role and database, as role@database; NULL for processes without';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows';
-COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that it wrote; a write through the OS page cache counts when it is made';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a statement has ended';
+COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
+COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a transaction has ended, at most once a second';
 COMMENT ON COLUMN io_probe_sessions_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
 
@@ -1719,7 +1719,7 @@ COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost u
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read into the session''s own buffers; NULL unless executed';
 COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16, which does not tell it apart';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'Time in ms that the node itself would wait by measured times, os_mib from the OS page cache and device_mib from the device: less than io_ms says that requests queued, or that others used the device. NULL unless executed, the times are known and the tiers are';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'Time in ms that the node itself would wait by measured times, os_mib from the OS page cache and device_mib from the device: less than io_ms says that requests queued, or that others used the device. NULL unless executed by one process, the times are known and the tiers are';
 COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times; NULL unless executed and the times are known';
 COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL as os_ms. io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
 

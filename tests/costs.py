@@ -240,11 +240,12 @@ class Storage(unittest.TestCase):
     def test_a_rate_limit_holds_for_what_the_device_moves(self):
         """The excess is one turn at most, with what the kernel reads ahead without being asked.
 
-        A scan that begins within a file reads a request's size first, and only then in whole windows of 8 MiB.
+        A scan that begins within a file reads a request's size first, and only then in whole windows of 8 MiB. A turn has three of
+        these before it is timed, and times two.
         """
         disk = self.on_loop_device()
         disk.set_queue(1280, 8192)
-        rate, turn = 4 * MIB, (32 + 8) * MIB + 1280 * 1024
+        rate, turn = 4 * MIB, (5 * 8 + 8) * MIB + 1280 * 1024
         with Session() as session:
             before, started = disk.counters()["bytes"], time.monotonic()
             query = rows_of("page_cost", "probed", duration="5 s", cold=True, options={"max_mib_s": rate // MIB})

@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """Who served each node's reads, as io_probe_explain says, beside what the OS cache held before and the kernel's account."""
 
+import json
 import os
 import re
 import unittest
@@ -92,13 +93,13 @@ class Served(unittest.TestCase):
             missing[name] = size - fincore(path)
         return missing
 
-    def judge(self, case, workers):
+    def judge(self, case, workers, more=""):
         """Runs it, and compares each relation's readers with what was missing in the cache."""
         missing = self.make_cold(case)
         with Session() as session:
             off = "".join(f"SET enable_{way} = off;" for way in case.off)
             session.run(f"{off} SET client_min_messages = warning; SET work_mem = '1MB'; SET max_parallel_workers_per_gather = {workers}; SET jit = off; "
-                        "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
+                        f"{more}; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
                         f"SET min_parallel_index_scan_size = 0; {'SET seq_page_cost = 0;' if workers else ''} SET enable_indexonlyscan = off")  # fmt: skip
             account = lambda: int(re.search(r"read_bytes: (\d+)", read(f"/proc/{session.pid}/io")).group(1))
             before = account() if IS_ROOT else None
@@ -143,6 +144,36 @@ class Served(unittest.TestCase):
                 with self.subTest(name):
                     self.judge(case, 2)
 
+    def test_workers_alone(self):
+        """The leader reads nothing while they do."""
+        self.judge(CASES["half of a table"], 2, "SET parallel_leader_participation = off")
+        nodes, sums = self.judge(CASES["a sort that spills"], 2, "SET parallel_leader_participation = off")
+        self.assertEqual({node["node_type"] for node in nodes if node["temp_mib"]}, {"Sort"})
+        self.assertGreater(sums["temp_mib"], 20)
+
+    def test_the_same_words_inside_are_another_query(self):
+        """A function that is called at planning, or by workers' leader, runs the very statement, or one with workers of its own."""
+        with Session() as session:
+            session.run("SET client_min_messages = warning; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+                        "SET min_parallel_table_scan_size = 0; SET seq_page_cost = 0; SET max_parallel_workers_per_gather = 2")  # fmt: skip
+            statement = "EXPLAIN (ANALYZE, BUFFERS, VERBOSE, FORMAT JSON) SELECT count(*) FROM a WHERE id > imm()"
+            session.run(f"""CREATE FUNCTION inside() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+                IF current_setting('my.done', true) = '1' THEN RETURN 1; END IF;
+                PERFORM set_config('my.done', '1', true);
+                BEGIN EXECUTE '{statement}'; EXCEPTION WHEN division_by_zero THEN NULL; END;
+                RETURN 1; END $$""")  # fmt: skip
+            session.run("CREATE FUNCTION imm() RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS "
+                        "$$ BEGIN RETURN inside(); END $$")  # fmt: skip
+            session.run("CREATE FUNCTION restricted() RETURNS bigint PARALLEL RESTRICTED LANGUAGE plpgsql AS "
+                        "$$ BEGIN RETURN (SELECT count(*) FROM b); END $$")  # fmt: skip
+            for query in ["SELECT count(*) FROM a WHERE id > imm()", "SELECT restricted(), count(*) FROM a"]:
+                lines = session.run(f"SELECT row_to_json(r) FROM {call('explain', query=query, execute=True)} AS r")
+                # No WARNING of memory that is left.
+                *nodes, sums = [json.loads(line) for line in lines]
+                self.assertIn("Gather", " ".join(node["node_type"] for node in nodes))
+                self.assertGreater(sums["shared_blks_hit"] + sums["shared_blks_read"], 4000)
+                self.assertLess(sums["shared_blks_hit"] + sums["shared_blks_read"], 4096 + 2048 + 100)
+
     def test_explain_s_own_text_says_it_too(self):
         self.make_cold(CASES["half of a table"])
         with Session() as session:
@@ -150,8 +181,8 @@ class Served(unittest.TestCase):
             lines = session.run("SELECT plan FROM io_probe_explain_text('SELECT count(*) FROM a')")
         text = "\n".join(lines)
         # Of what the kernel has taken back meanwhile a little more came from the device.
-        self.assertRegex(text, r"Buffers: .*\n +I/O: OS cache 1\d MiB, device 1\d MiB \(5\d %\), waited \d+ ms\n?")
-        self.assertRegex(lines[-1], r"disk: 32 MiB read, 1\d MiB from the OS cache, 1\d MiB from the device; waited \d+ of \d+ ms")
+        self.assertRegex(text, r"Buffers: .*\n +I/O: OS cache 1\d MiB, device 1\d MiB \(5\d %\), waited \d+ ms for reads")
+        self.assertRegex(lines[-1], r"disk: 32 MiB read, 1\d MiB from the OS cache, 1\d MiB from the device; waited \d+ ms of \d+ for the device")
 
     def test_temporary_files_are_their_node_s(self):
         nodes, sums = self.judge(CASES["a sort that spills"], 0)

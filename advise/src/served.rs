@@ -31,6 +31,8 @@ pub struct NodeReads {
     pub temp_ms: Option<f64>,
     /// How many processes ran it.
     pub processes: u64,
+    /// Did other processes read for it?
+    pub by_workers: bool,
 }
 
 impl NodeReads {
@@ -42,8 +44,13 @@ impl NodeReads {
     /// Milliseconds that a process waited for the device, if a byte from the OS page cache takes
     /// `ns_per_byte`.
     fn waited_ms(&self, ns_per_byte: f64) -> Option<f64> {
-        let copied_ms = self.os_bytes()? as f64 * ns_per_byte / 1e6;
-        let waited_ms = if self.device_bytes == Some(0) { 0.0 } else { self.io_ms? - copied_ms };
+        let waited_ms = if self.by_workers {
+            // They copy as well: it is only known which part of the bytes came from the device.
+            let device = self.device_bytes? as f64 / self.read_bytes.max(1) as f64;
+            self.io_ms? * device.min(1.0)
+        } else {
+            self.io_ms? - self.os_bytes()? as f64 * ns_per_byte / 1e6
+        };
         Some(waited_ms.max(0.0) / self.processes.max(1) as f64)
     }
 }
@@ -82,6 +89,8 @@ pub struct QueryReads {
     pub total_ms: f64,
     /// Milliseconds of them that it waited for the device.
     pub waited_ms: Option<f64>,
+    /// Bytes that the OS cache had.
+    pub os_bytes: Option<u64>,
 }
 
 impl QueryReads {
@@ -98,15 +107,25 @@ impl QueryReads {
             io_ms: time(|node| node.io_ms),
             temp_ms: time(|node| node.temp_ms),
             processes: 1,
+            by_workers: false,
         };
         let waited = nodes.iter().map(|node| node.waited_ms(ns_per_byte)).sum::<Option<f64>>();
-        Self { sum, total_ms, waited_ms: waited.map(|waited| waited.min(total_ms)) }
+        let os_bytes = nodes.iter().map(NodeReads::os_bytes).sum();
+        Self { sum, total_ms, waited_ms: waited.map(|waited| waited.min(total_ms)), os_bytes }
     }
 
     /// Whether it is the disk.
     pub fn verdict(&self) -> Verdict {
         match self.waited_ms {
             None => Verdict::Unknown,
+            // Others may have had it fetched, or the kernel keeps no account of that file system.
+            Some(waited)
+                if self.sum.device_bytes == Some(0)
+                    && waited >= PART_OF_IT * self.total_ms
+                    && waited > 0.0 =>
+            {
+                Verdict::Unknown
+            }
             Some(waited) if waited >= MOST_OF_IT * self.total_ms && waited > 0.0 => Verdict::Disk,
             Some(waited) if waited >= PART_OF_IT * self.total_ms && waited > 0.0 => Verdict::Partly,
             Some(_) => Verdict::NotDisk,
@@ -122,17 +141,17 @@ impl fmt::Display for QueryReads {
             Verdict::Disk => "The disk",
             Verdict::Partly => "Partly the disk",
             Verdict::NotDisk => "Not the disk",
-            Verdict::Unknown => "The disk or not, that is not known",
+            Verdict::Unknown => "Not known whether it was the disk",
         };
         if read_bytes + temp_bytes == 0 && device_bytes == Some(0) {
             return write!(out, "{verdict}: nothing was read; took {} ms", count(self.total_ms));
         }
         write!(out, "{verdict}: {} read", mib(read_bytes))?;
-        if let (Some(device), Some(cached)) = (device_bytes, self.sum.os_bytes()) {
+        if let (Some(device), Some(cached)) = (device_bytes, self.os_bytes) {
             write!(out, ", {} from the OS cache, {} from the device", mib(cached), mib(device))?;
         }
         if let Some(waited) = self.waited_ms {
-            write!(out, "; waited {} of {} ms for it", count(waited), count(self.total_ms))?;
+            write!(out, "; waited {} ms of {} for the device", count(waited), count(self.total_ms))?;
         }
         if temp_bytes > 0 {
             write!(out, "; {} of temporary files", mib(temp_bytes))?;
@@ -206,17 +225,17 @@ mod tests {
         let cached = node(692, 2, 176.5);
         assert_eq!(
             of(&[cached]),
-            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 of \
-             1,402 ms for it"
+            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 ms of \
+             1,402 for the device"
         );
         let sort = NodeReads { temp_bytes: 28 * MIB, temp_ms: Some(41.0), ..node(0, 0, 0.0) };
-        assert!(of(&[cached, sort]).ends_with("for it; 28 MiB of temporary files took 41 ms"));
+        assert!(of(&[cached, sort]).ends_with("for the device; 28 MiB of temporary files took 41 ms"));
         let cold = node(692, 700, 1200.0);
         assert!(of(&[cold]).starts_with("The disk: 692 MiB read, 0 MiB from the OS cache, 700 MiB"));
         assert!(of(&[node(100, 50, 300.0)]).starts_with("Partly the disk"));
         assert_eq!(of(&[node(0, 0, 0.0)]), "Not the disk: nothing was read; took 1,402 ms");
         let unknown = NodeReads { device_bytes: None, ..cold };
-        assert_eq!(of(&[unknown]), "The disk or not, that is not known: 692 MiB read");
+        assert_eq!(of(&[unknown]), "Not known whether it was the disk: 692 MiB read");
     }
 
     #[test]
@@ -228,10 +247,21 @@ mod tests {
     }
 
     #[test]
-    fn what_came_from_the_cache_alone_was_not_waited_for() {
-        let query = QueryReads::of(&[node(1000, 0, 900.0)], 1000.0, NS_PER_BYTE);
+    fn copies_out_of_the_cache_are_no_wait_for_the_device() {
+        let query = QueryReads::of(&[node(1000, 0, 250.0)], 1000.0, NS_PER_BYTE);
         assert_eq!((query.waited_ms, query.verdict()), (Some(0.0), Verdict::NotDisk));
         assert_eq!(QueryReads::of(&[], 0.0, NS_PER_BYTE).verdict(), Verdict::NotDisk);
+        // It took far longer than copies do, and nothing is on the account.
+        assert_eq!(QueryReads::of(&[node(1000, 0, 900.0)], 1000.0, NS_PER_BYTE).verdict(), Verdict::Unknown);
+        // Of what other processes read the wait is in proportion.
+        let by_workers = NodeReads { by_workers: true, ..node(1000, 250, 800.0) };
+        assert_eq!(QueryReads::of(&[by_workers], 1000.0, NS_PER_BYTE).waited_ms, Some(200.0));
+    }
+
+    #[test]
+    fn the_sum_of_the_cache_is_that_of_the_nodes() {
+        let query = QueryReads::of(&[node(100, 150, 10.0), node(100, 0, 10.0)], 1000.0, NS_PER_BYTE);
+        assert_eq!((query.os_bytes, query.sum.device_bytes), (Some(100 * MIB), Some(150 * MIB)));
     }
 
     #[test]

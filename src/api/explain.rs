@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
-use io_probe_advise::plan::{self, Node};
+use io_probe_advise::plan::{self, Node, NodeAccess};
 use io_probe_advise::served::{self, NodeReads, QueryReads, Verdict};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_surface::explain::{ExplainRow, ExplainTextRow, OPTIONS, OPTIONS_OF_PLAN};
@@ -17,7 +17,7 @@ use crate::api::page_cost;
 use crate::call::{Options, figure};
 use crate::error::{Error, Result};
 use crate::pg::backend::executor::{Counted, Counter, NodeCounts};
-use crate::pg::backend::server::TELLS_LOCAL_TIME;
+use crate::pg::backend::server::{self, TELLS_LOCAL_TIME};
 use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts};
 use crate::pg::catalog::explain::{self, Execution};
 use crate::pg::catalog::query::Query;
@@ -169,8 +169,8 @@ impl Executed {
         pgrx::notice!("{}", self.query);
         if self.shared_out {
             pgrx::notice!(
-                "the I/O workers read for several nodes at a time: their bytes are shared out by blocks; \
-                 option exact tells them apart"
+                "the I/O workers read for several nodes at a time, so that their bytes are shared out by \
+                 blocks; options => '{{\"exact\": true}}' tells them apart"
             );
         }
         if remembers && self.query.verdict() != Verdict::NotDisk && self.rows.iter().any(lacks_times) {
@@ -207,7 +207,7 @@ impl Executed {
             total_ms: Some(*total_ms),
             ..ExplainRow::default()
         };
-        with_tiers(row, sum)
+        ExplainRow { os_mib: self.query.os_bytes.map(mib), ..with_tiers(row, sum) }
     }
 
     /// The plan as text, with what each node read.
@@ -248,7 +248,13 @@ fn reads(node: &Node, index: usize, counted: Option<&Counted>) -> NodeReads {
         io_ms: node.io_ms,
         temp_ms: node.temp_io_ms,
         processes: node.processes.unwrap_or(1),
+        by_workers: server::reads_by_workers() && reads_by_stream(node),
     }
+}
+
+/// Does the server read ahead for this node, from 18 on by its I/O workers?
+fn reads_by_stream(node: &Node) -> bool {
+    matches!(node.access, Some(NodeAccess::Sequential)) || node.node_type.ends_with("Bitmap Heap Scan")
 }
 
 fn mib(bytes: u64) -> f64 {
@@ -264,7 +270,10 @@ fn with_tiers(row: ExplainRow, reads: &NodeReads) -> ExplainRow {
         os_mib: reads.os_bytes().map(mib),
         device_mib: reads.device_bytes.map(mib),
         temp_mib: Some(mib(reads.temp_bytes)),
-        expected_ms: device_share.and_then(|share| Some(expected(row.os_ms?, row.device_ms?, share))),
+        // Processes share the device: what one of them takes says little of several.
+        expected_ms: device_share
+            .filter(|_| reads.processes == 1)
+            .and_then(|share| Some(expected(row.os_ms?, row.device_ms?, share))),
         ..row
     }
 }
@@ -281,8 +290,8 @@ fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
     let parts = [
         tiers().filter(|_| read > 0),
         (reads.temp_bytes > 0).then(|| format!("temporary files {}", served::mib(reads.temp_bytes))),
-        row.io_ms.filter(|_| read > 0).map(|ms| format!("waited {} ms", served::count(ms))),
-        row.expected_ms.filter(|_| read > 0).map(|ms| format!("expected {} ms", served::count(ms))),
+        row.io_ms.filter(|_| read > 0).map(|ms| format!("waited {} ms for reads", served::count(ms))),
+        row.expected_ms.filter(|_| read > 0).map(|ms| format!("measured before: {} ms", served::count(ms))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -18,7 +18,7 @@ use super::device::leaves_of_server;
 use super::iostat::{MOST_ROWS, interval};
 use super::shared::ms;
 use crate::call::{Begin, Call, Probe, arguments, figure};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Rows, SqlInterval, interrupts, server};
 use crate::pg::catalog::activity::{self, HandedRead, ServerProcess};
@@ -44,17 +44,20 @@ fn io_probe_sessions(every: Option<SqlInterval>, count: Option<i32>) -> Rows {
 }
 
 fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
+    if ProcessIo::of(std::process::id() as i32).is_none() {
+        return Err(Error::unsupported("the kernel tells of no process here what it has read"));
+    }
     let devices = Devices::of_server();
     let mut handed = HandedReads::begin();
     let mut rows = Vec::new();
     call.progress.total(count.into());
-    let mut before = Look::take(&devices);
+    let mut before = Look::take(&devices, None);
     for sample in 1..=count {
         if call.ended().is_some() || rows.len() > MOST_ROWS {
             break;
         }
         handed.watch_until(before.at + nanoseconds(every.min(call.time_left())));
-        let now = Look::take(&devices);
+        let now = Look::take(&devices, Some(&before));
         let interval = Interval { before: &before, now: &now, handed: &handed };
         rows.extend(interval.rows(sample));
         call.progress.done(sample.into());
@@ -87,6 +90,7 @@ impl Devices {
 }
 
 /// A process and what it has moved so far.
+#[derive(Clone)]
 struct SeenProcess {
     process: ServerProcess,
     io: ProcessIo,
@@ -98,17 +102,23 @@ struct Look {
     moment: Timestamp,
     processes: Vec<SeenProcess>,
     /// What the postmaster has moved, with its processes that have ended.
-    postmaster: ProcessIo,
+    postmaster: Option<ProcessIo>,
     devices: Option<(u64, u64)>,
 }
 
 impl Look {
-    fn take(devices: &Devices) -> Self {
+    /// `earlier` has processes of which some may be about to end: the server has forgotten these, and the
+    /// postmaster has not waited for them yet.
+    fn take(devices: &Devices, earlier: Option<&Look>) -> Self {
         let processes = activity::processes().into_iter();
         let processes =
             processes.filter_map(|process| Some(SeenProcess { io: ProcessIo::of(process.pid)?, process }));
-        let processes = processes.collect();
-        let postmaster = ProcessIo::of(server::postmaster()).unwrap_or_default();
+        let mut processes: Vec<SeenProcess> = processes.collect();
+        let is_there = |pid| processes.iter().any(|seen| seen.process.pid == pid);
+        let known = earlier.iter().flat_map(|look| &look.processes);
+        let ending = known.filter(|seen| !is_there(seen.process.pid) && is_process(seen.process.pid));
+        processes.extend(ending.cloned().collect::<Vec<_>>());
+        let postmaster = ProcessIo::of(server::postmaster());
         Self {
             at: Monotonic.now(),
             moment: server::present(),
@@ -137,12 +147,25 @@ struct Handed {
     handles: HashMap<i64, (i64, i64)>,
     reads: u64,
     bytes: u64,
+    /// How often a read was seen in flight, and the bytes of these.
+    sightings: u64,
+    in_flight: u64,
     file: Option<String>,
+}
+
+/// What a process has handed over of all, as shares.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    called: f64,
+    fetched: f64,
 }
 
 impl Handed {
     fn add(&mut self, read: HandedRead) {
-        let HandedRead { handle, generation, bytes, file, .. } = read;
+        let HandedRead { handle, generation, bytes, in_flight, file, .. } = read;
+        if in_flight {
+            (self.sightings, self.in_flight) = (self.sightings + 1, self.in_flight + bytes);
+        }
         let known = self.handles.insert(handle, (generation, generation));
         if let Some((first, last)) = known {
             self.handles.insert(handle, (first, generation));
@@ -191,9 +214,21 @@ impl HandedReads {
         self.by_process.as_ref()?.get(&pid)
     }
 
-    /// All bytes that processes have handed over.
-    fn bytes(&self) -> f64 {
-        self.by_process.iter().flat_map(HashMap::values).map(Handed::bytes).sum()
+    fn is_empty(&self) -> bool {
+        self.by_process.as_ref().is_none_or(HashMap::is_empty)
+    }
+
+    /// The part of a process. A read is in flight for as long as the device takes, and hardly if the OS cache
+    /// has it: so what was fetched is shared out by that, where it was seen often enough.
+    fn share(&self, pid: i32) -> Share {
+        let Some(own) = self.of(pid) else { return Share::default() };
+        let sum = |of: &dyn Fn(&Handed) -> f64| {
+            self.by_process.iter().flat_map(HashMap::values).map(of).sum::<f64>().max(1.0)
+        };
+        let called = own.bytes() / sum(&Handed::bytes);
+        let is_seen = sum(&|handed| handed.sightings as f64) >= SIGHTINGS;
+        let fetched = if is_seen { own.in_flight as f64 / sum(&|h| h.in_flight as f64) } else { called };
+        Share { called, fetched }
     }
 }
 
@@ -210,11 +245,10 @@ impl Interval<'_> {
             self.now.processes.iter().partition(|seen| seen.process.kind == IO_WORKER);
         let of_workers =
             of_workers.iter().map(|seen| self.moved(seen)).fold(ProcessIo::default(), ProcessIo::and);
-        let handed = self.handed.bytes();
         let mut rows: Vec<SessionRow> =
-            others.iter().filter_map(|seen| self.row_of(seen, of_workers, handed)).collect();
+            others.iter().filter_map(|seen| self.row_of(seen, of_workers)).collect();
         sort(&mut rows);
-        if handed == 0.0 {
+        if self.handed.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
         }
         rows.extend(self.row_without_process("ended", self.moved_by_ended()));
@@ -232,19 +266,23 @@ impl Interval<'_> {
     fn moved_by_ended(&self) -> ProcessIo {
         let ended = self.before.processes.iter().filter(|seen| self.now.find(&seen.process).is_none());
         let known = ended.map(|seen| seen.io).fold(ProcessIo::default(), ProcessIo::and);
-        self.now.postmaster.since(self.before.postmaster).since(known)
+        let looks = self.now.postmaster.zip(self.before.postmaster);
+        looks.map_or(ProcessIo::default(), |(now, before)| now.since(before).since(known))
     }
 
     /// None if it has moved nothing. It has its part of what the I/O workers did.
-    fn row_of(&self, seen: &SeenProcess, of_workers: ProcessIo, handed: f64) -> Option<SessionRow> {
+    fn row_of(&self, seen: &SeenProcess, of_workers: ProcessIo) -> Option<SessionRow> {
         let SeenProcess { process, .. } = seen;
         let own = self.handed.of(process.pid);
-        let share = own.map_or(0.0, |own| own.bytes() / handed.max(1.0));
+        let Share { called, fetched } = self.handed.share(process.pid);
         let mut moved = self.moved(seen);
         if process.pid == std::process::id() as i32 {
             moved.called = moved.fetched; // It has read what it tells.
         }
-        let moved = moved.and(of_workers.share(share));
+        let cached = of_workers.cached() as f64 * called;
+        let fetched = of_workers.fetched as f64 * fetched;
+        let handed = ProcessIo { called: (cached + fetched) as u64, fetched: fetched as u64, written: 0 };
+        let moved = moved.and(handed);
         let wal_before = self.before.find(process).and_then(|before| before.process.wal_bytes).unwrap_or(0.0);
         let text = |text: &Option<String>| text.clone().map(Text::from);
         Some(SessionRow {
@@ -268,7 +306,7 @@ impl Interval<'_> {
         Some(SessionRow {
             kind: kind.to_owned().into(),
             rmib_s: self.mib_s(moved.fetched as f64),
-            os_mib_s: Some(self.mib_s(moved.cached() as f64)),
+            os_mib_s: (!server::reads_by_io_uring()).then(|| self.mib_s(moved.cached() as f64)),
             wmib_s: self.mib_s(moved.written as f64),
             sampled_at: self.now.moment,
             elapsed_ms: ms(self.now.at - self.before.at),
@@ -299,6 +337,14 @@ impl Interval<'_> {
         let seconds = (self.now.at - self.before.at).max(1) as f64 / 1e9;
         figure(bytes / f64::from(1 << 20) / seconds)
     }
+}
+
+/// As many reads have to be seen in flight before what was fetched is shared out by them.
+const SIGHTINGS: f64 = 30.0;
+
+/// Is there a process of this number, or one that its parent has not waited for?
+fn is_process(pid: i32) -> bool {
+    std::path::Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// Fewer bytes in an interval are the process's own, and no traffic: it reads what it is told.

@@ -86,7 +86,7 @@ row! {
         local_io_ms: Option<f64>,
         /// Time in ms that the node itself would wait by measured times, os_mib from the OS page cache and
         /// device_mib from the device: less than io_ms says that requests queued, or that others used the
-        /// device. NULL unless executed, the times are known and the tiers are
+        /// device. NULL unless executed by one process, the times are known and the tiers are
         expected_ms: Option<f64>,
         /// Predicted time in ms of the node's own shared blocks if all of shared_blks_read came from the OS
         /// page cache, from measured times; NULL unless executed and the times are known

@@ -23,12 +23,14 @@ row! {
         who: Option<Text>,
         /// MiB per second that were fetched from the devices for it, by the I/O workers as well
         rmib_s: f64,
-        /// MiB per second that it read and that the OS page cache served; NULL in the last rows
+        /// MiB per second that it read and that the OS page cache served; NULL in the last rows, and with
+        /// io_method io_uring, whose reads are in no account of calls
         os_mib_s: Option<f64>,
-        /// MiB per second that it wrote; a write through the OS page cache counts when it is made
+        /// MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the
+        /// file is deleted before
         wmib_s: f64,
         /// MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a
-        /// statement has ended
+        /// transaction has ended, at most once a second
         wal_mib_s: Option<f64>,
         /// What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the
         /// caller may not see it

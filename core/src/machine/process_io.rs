@@ -1,7 +1,8 @@
 //! What processes have moved, by the kernel's account of each (`/proc/PID/io`).
 //!
 //! # Limitations and caveats
-//! - A write through the page cache counts when it makes a page dirty, not when the page goes to the device.
+//! - A write through the page cache counts when it makes a page dirty. The page goes to the device later, or
+//!   never, if its file is deleted before.
 //! - Reads by io_uring are in no count of calls, so that hits in the page cache by it are not seen.
 //! - Only root and the owner of a process may look.
 
@@ -60,12 +61,6 @@ impl ProcessIo {
             written: self.written + other.written,
         }
     }
-
-    /// A part of it.
-    pub fn share(self, part: f64) -> Self {
-        let of = |bytes: u64| (bytes as f64 * part).round() as u64;
-        Self { called: of(self.called), fetched: of(self.fetched), written: of(self.written) }
-    }
 }
 
 #[cfg(test)]
@@ -87,7 +82,7 @@ mod tests {
         let text = "rchar: 30\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: 20\nwrite_bytes: 5\n";
         let found = ProcessIo::parse(text).expect("three lines");
         assert_eq!(found, ProcessIo { called: 30, fetched: 20, written: 5 });
-        assert_eq!((found.cached(), found.share(0.5).fetched), (10, 10));
+        assert_eq!(found.cached(), 10);
         assert_eq!(ProcessIo::parse("rchar: 30\nread_bytes: 20\n"), None);
     }
 }

@@ -19,8 +19,13 @@ pub(crate) use self::counts::{Counter, NodeCounts};
 pub(crate) use self::shared_counts::define_setting;
 use crate::pg::compat::{self, QueryWatcher};
 
-static WATCHER: QueryWatcher =
-    QueryWatcher { started, runs: counting::runs, ran: counting::ran, ends: counting::ends };
+static WATCHER: QueryWatcher = QueryWatcher {
+    starts: counting::starts,
+    started,
+    runs: counting::runs,
+    ran: counting::ran,
+    ends: counting::ends,
+};
 
 /// From now on we see what the executor does. To be called once, when the library is loaded.
 pub(crate) fn watch() {

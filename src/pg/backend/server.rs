@@ -89,6 +89,10 @@ pub(crate) fn reads_by_workers() -> bool {
     setting(c"io_method").as_deref() == Some("worker")
 }
 
+pub(crate) fn reads_by_io_uring() -> bool {
+    setting(c"io_method").as_deref() == Some("io_uring")
+}
+
 /// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,
 /// its I/O workers may do it.
 pub(crate) fn read_account() -> Account {
@@ -99,6 +103,13 @@ pub(crate) fn read_account() -> Account {
     let idle = number(c"io_worker_idle_timeout").map(Duration::from_millis);
     let block = pg_sys::BLCKSZ.into();
     Account::With(Workers { pids: io_workers, idle: idle.unwrap_or(Duration::MAX), block })
+}
+
+/// Lets the next look at other processes and at statistics show the present state: the server keeps what it
+/// has shown until the transaction ends.
+pub(in crate::pg) fn look_anew() {
+    // SAFETY: throws away this process's own copies.
+    unsafe { pg_sys::pgstat_clear_snapshot() };
 }
 
 /// The process that all others of the server are children of.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::pg::backend::names;
+use crate::pg::backend::{names, server};
 use crate::pg::compat::BACKEND_WAL;
 
 /// A process of the server.
@@ -21,8 +21,9 @@ pub(crate) struct ServerProcess {
     pub(crate) wal_bytes: Option<f64>,
 }
 
-/// All that there are.
+/// All that there are now.
 pub(crate) fn processes() -> Vec<ServerProcess> {
+    server::look_anew();
     let query = format!(
         "SELECT json_build_object('pid', pid, 'began', backend_start, \
          'kind', coalesce(backend_type, 'hidden'), \
@@ -42,6 +43,8 @@ pub(crate) struct HandedRead {
     pub(crate) handle: i64,
     pub(crate) generation: i64,
     pub(crate) bytes: u64,
+    /// Has it begun, and not ended?
+    pub(crate) in_flight: bool,
     pub(crate) file: Option<String>,
 }
 
@@ -49,7 +52,7 @@ pub(crate) struct HandedRead {
 /// not see them, or there are no I/O workers.
 pub(crate) fn handed_reads() -> Vec<HandedRead> {
     let query = "SELECT json_build_object('pid', pid, 'handle', io_id, 'generation', io_generation, \
-                 'bytes', length, 'file', target_desc) \
+                 'bytes', length, 'in_flight', state = 'SUBMITTED', 'file', target_desc) \
                  FROM pg_aios WHERE NOT f_sync AND operation = 'readv' AND length > 0";
     names::rows(query, &[])
 }

@@ -7,6 +7,8 @@ use pgrx::pg_sys;
 
 /// What sees the queries that the executor starts, runs and ends.
 pub(in crate::pg) struct QueryWatcher {
+    /// It is about to start.
+    pub(in crate::pg) starts: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
     /// It has started, with these flags: its nodes are there.
     pub(in crate::pg) started: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, c_int),
     /// It is about to run, or to go on.
@@ -77,6 +79,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // the server would have called.
     unsafe {
         let Some(watched) = WATCHED.get() else { return };
+        (watched.watcher.starts)(query);
         match watched.start {
             Some(before) => before(query, flags),
             None => standard_ExecutorStart(query, flags),

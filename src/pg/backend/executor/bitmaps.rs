@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use pgrx::pg_sys;
+use pgrx::{pg_guard, pg_sys};
 
 /// A copy of an access method's routine; never freed, since an open index may point to it.
 #[repr(C)]
@@ -91,8 +91,7 @@ unsafe fn copy_of(
     let routine = unsafe { *routine };
     let get_bitmap = routine.amgetbitmap;
     let is_of_method = |known: &&&OurRoutine| {
-        address(known.get_bitmap) == address(get_bitmap)
-            && known.routine.ambeginscan.map(|f| f as usize) == routine.ambeginscan.map(|f| f as usize)
+        address(known.get_bitmap) == address(get_bitmap) && is_same_method(&known.routine, &routine)
     };
     ROUTINES.with_borrow_mut(|all| {
         let known = all.iter().find(is_of_method).copied();
@@ -110,7 +109,40 @@ unsafe fn copy_of(
 ///
 /// # Safety
 /// `scan` must be what our function was called with.
-pub(super) unsafe fn own_function(scan: pg_sys::IndexScanDesc) -> pg_sys::amgetbitmap_function {
-    // SAFETY: an index on which ours was called has a routine of ours.
-    unsafe { (*(*(*scan).indexRelation).rd_indam.cast_const().cast::<OurRoutine>()).get_bitmap }
+pub(super) unsafe fn own_function(
+    scan: pg_sys::IndexScanDesc,
+) -> unsafe extern "C-unwind" fn(pg_sys::IndexScanDesc, *mut pg_sys::TIDBitmap) -> i64 {
+    // SAFETY: an index on which ours was called has a routine, of ours unless another library has copied it.
+    unsafe {
+        let routine: Routine = (*(*scan).indexRelation).rd_indam;
+        let own = is_ours(routine).then(|| (*routine.cast::<OurRoutine>()).get_bitmap).flatten();
+        own.unwrap_or_else(|| own_of_copy(&*routine))
+    }
+}
+
+/// The function of the method that this is a copy of.
+#[pg_guard]
+extern "C-unwind" fn own_of_copy(
+    copy: &pg_sys::IndexAmRoutine,
+) -> unsafe extern "C-unwind" fn(pg_sys::IndexScanDesc, *mut pg_sys::TIDBitmap) -> i64 {
+    let own = ROUTINES.with_borrow(|all| {
+        all.iter().find(|ours| is_same_method(&ours.routine, copy)).and_then(|ours| ours.get_bitmap)
+    });
+    own.unwrap_or_else(|| pgrx::error!("could not find what scans an index"))
+}
+
+/// Have both the functions of one method, but for the one that is ours?
+fn is_same_method(one: &pg_sys::IndexAmRoutine, other: &pg_sys::IndexAmRoutine) -> bool {
+    let addresses = |of: &pg_sys::IndexAmRoutine| {
+        [
+            of.ambeginscan.map(|f| f as usize),
+            of.amrescan.map(|f| f as usize),
+            of.amendscan.map(|f| f as usize),
+            of.amgettuple.map(|f| f as usize),
+            of.aminsert.map(|f| f as usize),
+            of.ambuild.map(|f| f as usize),
+            of.amcostestimate.map(|f| f as usize),
+        ]
+    };
+    addresses(one) == addresses(other)
 }

@@ -7,17 +7,19 @@
 //!
 //! # Limitations and caveats
 //! - What a node has the kernel or the server read ahead is its own if it reads a block in the same call.
-//! - A parallel hash join of the leader sets itself up anew, and with that leaves our function: what it does
-//!   itself is the Gather's until the query ends, which does nothing itself.
+//! - A parallel hash join of the leader sets itself up anew, and with that leaves our function until the node
+//!   above it is called again. Right below a Gather its first call is the Gather's, which does nothing
+//!   itself.
 //! - What the leader adds up for parallel workers that have ended is no doing of the node that is at work.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
+use io_probe_core::machine::account;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -64,25 +66,37 @@ pub(in crate::pg) fn count_nodes<T>(
 static COUNTING: AtomicPtr<Counting> = AtomicPtr::new(ptr::null_mut());
 
 thread_local! {
-    /// The statement that is to be counted when it starts; NULL for none.
+    /// The statement that is to be counted when it starts: this text, and no other of the same words; NULL
+    /// for none.
     static ARMED: Cell<*const c_char> = const { Cell::new(ptr::null()) };
     /// Is its plan wanted as text?
     static PRINTS: Cell<bool> = const { Cell::new(false) };
-    /// The query of this parallel worker, which it starts before any other.
-    static OF_WORKER: Cell<*mut pg_sys::QueryDesc> = const { Cell::new(ptr::null_mut()) };
+    /// What this parallel worker counts.
+    static OF_WORKER: Cell<OfWorker> = const { Cell::new(OfWorker::Nothing) };
+}
+
+/// What a parallel worker counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OfWorker {
+    /// Nothing yet.
+    Nothing,
+    /// Its own query, which it starts before any other, and which has not run.
+    Query(*mut pg_sys::QueryDesc),
+    /// The query has run, or is not counted.
+    Done,
 }
 
 /// A statement that is about to be counted; after it, its counts. Dropped by an ERROR, it leaves nothing
 /// behind.
 struct Armed {
     outer: *mut Counting,
-    armed_before: *const c_char,
+    before: (*const c_char, bool),
 }
 
 impl Armed {
     fn begin(statement: &CStr, prints: bool) -> Self {
-        PRINTS.set(prints);
-        Self { outer: COUNTING.load(Relaxed), armed_before: ARMED.replace(statement.as_ptr()) }
+        let before = (ARMED.replace(statement.as_ptr()), PRINTS.replace(prints));
+        Self { outer: COUNTING.load(Relaxed), before }
     }
 
     fn counted(&self) -> Option<Counted> {
@@ -97,7 +111,9 @@ impl Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        ARMED.set(self.armed_before);
+        let (armed, prints) = self.before;
+        ARMED.set(armed);
+        PRINTS.set(prints);
         while COUNTING.load(Relaxed) != self.outer {
             // SAFETY: made by `started`. Its query has ended, or an ERROR has ended it.
             let counting = unsafe { Box::from_raw(COUNTING.load(Relaxed)) };
@@ -121,11 +137,15 @@ struct Gather {
     state: *mut pg_sys::PlanState,
     number: usize,
     below: Vec<usize>,
-    /// A parallel hash join below it.
-    hash_join: Option<usize>,
-    is_running: bool,
     /// What was taken note of, of what its workers have done.
     settled: NodeCounts,
+}
+
+/// A parallel hash join, and the node above it.
+struct HashJoin {
+    state: *mut pg_sys::PlanState,
+    number: usize,
+    parent: usize,
 }
 
 /// A query that is counted.
@@ -137,6 +157,7 @@ struct Counting {
     /// These numbers in EXPLAIN's order.
     order: Vec<usize>,
     gathers: Vec<Gather>,
+    hash_joins: Vec<HashJoin>,
     bitmaps: Vec<BitmapScan>,
     shared: Option<SharedCounts>,
     io_workers: Option<IoWorkers>,
@@ -145,6 +166,7 @@ struct Counting {
     /// As the server has it, all of it.
     last_seen: pg_sys::BufferUsage,
     last_fetched: i64,
+    knows_device: bool,
     copies: CopyTimes,
     prints: bool,
     text: Option<String>,
@@ -160,32 +182,37 @@ fn fetched() -> i64 {
     }
 }
 
+/// Takes note of a query that is about to start: the first one of a parallel worker is its own.
+pub(super) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
+    if shared_counts::is_worker() && OF_WORKER.get() == OfWorker::Nothing {
+        OF_WORKER.set(OfWorker::Query(query));
+    }
+}
+
 /// Takes note of a query that has started.
 ///
 /// # Safety
 /// It must have.
 pub(super) unsafe fn started(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: the caller vouches for the query, whose text is a C string.
+    // SAFETY: the caller vouches for the query.
     unsafe {
-        if !ARMED.get().is_null() {
-            start_if_armed(query);
-        } else if OF_WORKER.get().is_null() && shared_counts::counts_here() {
-            OF_WORKER.set(query);
+        if !ARMED.get().is_null() && (*query).sourceText == ARMED.get() {
+            start_counting(query);
         }
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn start_if_armed(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as in `started`.
+unsafe extern "C-unwind" fn start_counting(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: as in `started`; the text is a C string.
     unsafe {
         let options = (*query).instrument_options as u32;
         let is_explained = options & pg_sys::InstrumentOption::INSTRUMENT_BUFFERS != 0;
-        let text = CStr::from_ptr((*query).sourceText);
-        if !is_explained || text != CStr::from_ptr(ARMED.get()) {
+        if !is_explained {
             return;
         }
         ARMED.set(ptr::null());
+        let text = CStr::from_ptr((*query).sourceText);
         let mut counting = Counting::of(query);
         if (*(*query).plannedstmt).parallelModeNeeded {
             counting.shared = SharedCounts::create(text, counting.nodes.len());
@@ -198,7 +225,7 @@ unsafe extern "C-unwind" fn start_if_armed(query: *mut pg_sys::QueryDesc) {
 
 /// The query is about to run.
 pub(super) unsafe extern "C-unwind" fn runs(query: *mut pg_sys::QueryDesc) {
-    if !query.is_null() && query == OF_WORKER.get() && COUNTING.load(Relaxed).is_null() {
+    if OF_WORKER.get() == OfWorker::Query(query) && shared_counts::counts_here() {
         // SAFETY: the executor hands us a query that has started.
         unsafe { start_in_worker(query) };
     }
@@ -219,10 +246,13 @@ unsafe extern "C-unwind" fn start_in_worker(query: *mut pg_sys::QueryDesc) {
 
 /// The query has run. A worker tells what it has counted.
 pub(super) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
-    let counting = COUNTING.load(Relaxed);
-    if !query.is_null() && query == OF_WORKER.get() && !counting.is_null() {
-        // SAFETY: made by `start_in_worker`.
-        unsafe { (*counting).tell() };
+    if OF_WORKER.get() != OfWorker::Query(query) {
+        return;
+    }
+    OF_WORKER.set(OfWorker::Done);
+    // SAFETY: made by `start_in_worker`.
+    if let Some(counting) = unsafe { COUNTING.load(Relaxed).as_mut() } {
+        counting.tell();
     }
 }
 
@@ -271,7 +301,7 @@ unsafe extern "C-unwind" fn counted_bitmap(
 ) -> i64 {
     // SAFETY: as in `counted`. Scans of other queries come here as well, and are in no list.
     unsafe {
-        let Some(own_function) = bitmaps::own_function(scan) else { return 0 };
+        let own_function = bitmaps::own_function(scan);
         match Counting::of_bitmap(scan) {
             Some((counting, number)) => {
                 let caller = Counting::enter(counting, number);
@@ -297,6 +327,7 @@ impl Counting {
             nodes: Vec::new(),
             order: Vec::new(),
             gathers: Vec::new(),
+            hash_joins: Vec::new(),
             bitmaps: Vec::new(),
             shared: None,
             io_workers: None,
@@ -304,11 +335,12 @@ impl Counting {
             last: [0; counts::OF_SERVER],
             last_seen: pg_sys::BufferUsage::default(),
             last_fetched: 0,
+            knows_device: account::own_read_bytes().is_some(),
             copies: CopyTimes::none(),
             prints: PRINTS.get(),
             text: None,
         };
-        let mut walk = Walk { counting: &mut counting, seen: HashSet::new() };
+        let mut walk = Walk { counting: &mut counting, seen: HashSet::new(), above: OUTSIDE };
         // SAFETY: as above.
         unsafe { visit((*query).planstate, (&raw mut walk).cast()) };
         // SAFETY: as above. EXPLAIN does not show a Gather that was added for tests.
@@ -356,6 +388,9 @@ impl Counting {
         // SAFETY: nobody else has a reference to it.
         let this = unsafe { &mut *this };
         let before = this.switch_to(number);
+        if !this.hash_joins.is_empty() {
+            this.take_back_hash_joins(number);
+        }
         if this.nodes[number].reads_ahead && this.io_workers.is_some() {
             this.begin_to_read(number);
         }
@@ -401,7 +436,9 @@ impl Counting {
             node.counts.add_since(now, &self.last);
             node.counts[Counter::Device] += bytes;
             let read = node.counts[Counter::SharedRead] - before;
-            if bytes == 0 && read > 0 {
+            // What the I/O workers read is on their account.
+            let is_own = self.io_workers.is_none() || !node.reads_ahead;
+            if bytes == 0 && read > 0 && is_own {
                 let ns =
                     compat::nanoseconds(now[Counter::IoTime as usize] - self.last[Counter::IoTime as usize]);
                 self.copies.add(read as u64, ns.max(0) as u64);
@@ -419,16 +456,31 @@ impl Counting {
     /// Where the workers of a Gather have ended, the server has added what they used to what this process
     /// has: takes it out of what will be given to the node that is at work.
     fn settle(&mut self) {
+        let Some(shared) = &self.shared else { return };
         for gather in &mut self.gathers {
             // SAFETY: a node of the query, which has not ended.
-            let is_running = unsafe { has_running_workers(gather.state) };
-            if std::mem::replace(&mut gather.is_running, is_running) && !is_running {
-                let Some(shared) = &self.shared else { continue };
-                let mut sum = NodeCounts::default();
-                gather.below.iter().for_each(|number| sum += shared.of(*number));
-                let added = sum.all().iter().zip(gather.settled.all()).map(|(now, before)| now - before);
-                self.last.iter_mut().zip(added).for_each(|(last, added)| *last += added);
-                gather.settled = sum;
+            if unsafe { has_running_workers(gather.state) } {
+                continue;
+            }
+            let mut sum = NodeCounts::default();
+            gather.below.iter().for_each(|number| sum += shared.of(*number));
+            let added = sum.all().iter().zip(gather.settled.all()).map(|(now, before)| now - before);
+            self.last.iter_mut().zip(added).for_each(|(last, added)| *last += added);
+            gather.settled = sum;
+        }
+    }
+
+    /// A parallel hash join of the leader that has set itself up anew calls our function again, before the
+    /// node above it calls it.
+    #[cold]
+    fn take_back_hash_joins(&mut self, parent: usize) {
+        for join in self.hash_joins.iter().filter(|join| join.parent == parent) {
+            // SAFETY: a node of the query, which has not ended.
+            let state = unsafe { &mut *join.state };
+            if state.ExecProcNodeReal.map(|function| function as usize) != Some(counted as *const () as usize)
+            {
+                self.nodes[join.number].own_function = state.ExecProcNodeReal;
+                state.ExecProcNodeReal = Some(counted);
             }
         }
     }
@@ -455,17 +507,18 @@ impl Counting {
 
     /// The query has ended.
     fn end(mut self: Box<Self>) -> Counted {
-        for gather in &self.gathers {
-            if let Some(hash_join) = gather.hash_join {
-                let counts = std::mem::take(&mut self.nodes[gather.number].counts);
-                self.nodes[hash_join].counts += counts;
+        // Right below a Gather it was set up anew too late for the first call. A Gather does nothing itself.
+        for join in std::mem::take(&mut self.hash_joins) {
+            if self.gathers.iter().any(|gather| gather.number == join.parent) {
+                let counts = std::mem::take(&mut self.nodes[join.parent].counts);
+                self.nodes[join.number].counts += counts;
             }
         }
         let of_workers = self.add_workers();
         let mut counted = Counted {
             nodes: Vec::new(),
             shared_out: false,
-            knows_device: true,
+            knows_device: self.knows_device,
             copy_ns: self.copies.median_ns(),
             text: self.text.take(),
         };
@@ -478,7 +531,8 @@ impl Counting {
                 None => counted.knows_device = false,
             }
         }
-        counted.nodes = self.order.iter().map(|number| self.nodes[*number].counts).collect();
+        let of = |number: &usize| self.nodes.get(*number).map(|node| node.counts).unwrap_or_default();
+        counted.nodes = self.order.iter().map(of).collect();
         counted
     }
 
@@ -503,6 +557,8 @@ struct Walk<'a> {
     counting: &'a mut Counting,
     /// A subplan may be used in several places.
     seen: HashSet<*mut pg_sys::PlanState>,
+    /// The number of the node above.
+    above: usize,
 }
 
 #[pg_guard]
@@ -513,26 +569,51 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::PlanState, context: *mut c_
         if node.is_null() || !walk.seen.insert(node) {
             return false;
         }
-        let number = walk.counting.take_over(node);
-        let first_below = walk.counting.order.len();
+        let above = walk.above;
+        walk.above = walk.counting.take_over(node, above);
         compat::walk_below(node, visit, context);
-        if is_gather(node) {
-            let counting = &mut walk.counting;
-            let below = counting.order[first_below..].to_vec();
-            let hash_join = first_parallel_hash_join(node);
-            let (is_running, settled) = (false, NodeCounts::default());
-            counting.gathers.push(Gather { state: node, number, below, hash_join, is_running, settled });
+        walk.above = above;
+        false
+    }
+}
+
+/// Adds the number of a node and of those below it to a list.
+#[pg_guard]
+unsafe extern "C-unwind" fn list(node: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
+    // SAFETY: called for the nodes of a plan, with such a list.
+    unsafe {
+        if !node.is_null() {
+            (*context.cast::<BTreeSet<usize>>()).extend(number_of(node));
+            compat::walk_below(node, list, context);
         }
         false
     }
 }
 
+/// The number of a node in its plan; None for one that no plan of the server's has.
+unsafe fn number_of(node: *mut pg_sys::PlanState) -> Option<usize> {
+    // SAFETY: the caller vouches for the node.
+    let number = usize::try_from(unsafe { (*(*node).plan).plan_node_id }).ok();
+    number.filter(|number| *number < MOST_NODES)
+}
+
+/// More than any plan has.
+const MOST_NODES: usize = 100_000;
+
 impl Counting {
-    /// Has a node call our function. Returns its number.
-    unsafe fn take_over(&mut self, node: *mut pg_sys::PlanState) -> usize {
+    /// Has a node call our function. Returns its number, and that of the node above if it is none of ours:
+    /// extensions make nodes that have no number of their own, or belong to another query.
+    unsafe fn take_over(&mut self, node: *mut pg_sys::PlanState, above: usize) -> usize {
         // SAFETY: the caller vouches for the node, whose tag says what it is.
         unsafe {
-            let number = (*(*node).plan).plan_node_id as usize;
+            let number = number_of(node).filter(|number| {
+                let is_taken = self.nodes.get(*number).is_some_and(|node| node.own_function.is_some());
+                (*node).state == self.estate && (*node).ExecProcNodeReal.is_some() && !is_taken
+            });
+            let Some(number) = number else {
+                self.order.push(OUTSIDE);
+                return above;
+            };
             if self.nodes.len() <= number {
                 self.nodes.resize_with(number + 1, CountedNode::default);
             }
@@ -544,17 +625,32 @@ impl Counting {
                 NodeTag::T_SeqScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SampleScanState
             );
             self.nodes[number] = CountedNode { own_function, reads_ahead, ..CountedNode::default() };
-            if (*node).type_ == NodeTag::T_BitmapIndexScanState {
-                self.bitmaps.extend(bitmaps::watch(node.cast(), number, counted_bitmap));
-            }
+            self.take_note(node, number, above);
             number
         }
     }
-}
 
-unsafe fn is_gather(node: *mut pg_sys::PlanState) -> bool {
-    // SAFETY: the caller vouches for the node.
-    matches!(unsafe { (*node).type_ }, NodeTag::T_GatherState | NodeTag::T_GatherMergeState)
+    /// Takes note of nodes that need more than that.
+    unsafe fn take_note(&mut self, node: *mut pg_sys::PlanState, number: usize, parent: usize) {
+        // SAFETY: as in `take_over`.
+        unsafe {
+            match (*node).type_ {
+                NodeTag::T_BitmapIndexScanState => {
+                    self.bitmaps.extend(bitmaps::watch(node.cast(), number, counted_bitmap));
+                }
+                NodeTag::T_GatherState | NodeTag::T_GatherMergeState => {
+                    let mut below = BTreeSet::new();
+                    compat::walk_below(node, list, (&raw mut below).cast());
+                    let below = below.into_iter().collect();
+                    self.gathers.push(Gather { state: node, number, below, settled: NodeCounts::default() });
+                }
+                NodeTag::T_HashJoinState if (*(*node).plan).parallel_aware => {
+                    self.hash_joins.push(HashJoin { state: node, number, parent });
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Was this node added to the top of a plan for tests, and is not shown?
@@ -573,19 +669,4 @@ unsafe fn has_running_workers(node: *mut pg_sys::PlanState) -> bool {
         };
         workers.as_ref().is_some_and(|workers| !workers.finished)
     }
-}
-
-/// The number of the first parallel hash join on the way down from a node.
-unsafe fn first_parallel_hash_join(mut node: *mut pg_sys::PlanState) -> Option<usize> {
-    // SAFETY: the caller vouches for the node; a node has one below it, or NULL.
-    unsafe {
-        while !node.is_null() {
-            let plan = (*node).plan;
-            if (*node).type_ == NodeTag::T_HashJoinState && (*plan).parallel_aware {
-                return Some((*plan).plan_node_id as usize);
-            }
-            node = (*node).lefttree;
-        }
-    }
-    None
 }

@@ -109,11 +109,12 @@ impl SharedCounts {
             let segment = NonNull::new(pg_sys::dsm_attach(handle))?;
             let length = pg_sys::dsm_segment_map_length(segment.as_ptr());
             let head = pg_sys::dsm_segment_address(segment.as_ptr()).cast::<Head>();
-            if length < size_of::<Head>() || (*head).magic != MAGIC || (*head).query != hash(query) {
-                return None;
-            }
-            let nodes = (*head).nodes as usize;
-            if length < size_of::<Head>() + nodes * COUNTERS * size_of::<AtomicI64>() {
+            let is_ours =
+                length >= size_of::<Head>() && (*head).magic == MAGIC && (*head).query == hash(query);
+            let nodes = if is_ours { (*head).nodes as usize } else { 0 };
+            let fits = length >= size_of::<Head>() + nodes * COUNTERS * size_of::<AtomicI64>();
+            if nodes == 0 || !fits {
+                pg_sys::dsm_detach(segment.as_ptr());
                 return None;
             }
             pg_sys::dsm_pin_mapping(segment.as_ptr());
@@ -165,7 +166,22 @@ fn hash(query: &CStr) -> u64 {
 /// Lets parallel workers know the segment until the end of the subtransaction.
 fn announce(handle: pg_sys::dsm_handle) {
     let value = CString::new(handle.to_string()).unwrap_or_default();
-    OURS.set(true);
+    let _ours = Ours::begin();
     set_for_subtransaction(NAME, &value);
-    OURS.set(false);
+}
+
+/// Until this is dropped, it is us who set it.
+struct Ours;
+
+impl Ours {
+    fn begin() -> Self {
+        OURS.set(true);
+        Self
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        OURS.set(false);
+    }
 }
