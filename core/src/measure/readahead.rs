@@ -59,8 +59,10 @@ const LONGEST_TURN: u64 = 128 << 20;
 /// help, as it does not help a scan that is longer.
 const KERNEL_TURN: u64 = 64 << 20;
 
-/// Bytes between two turns: a disk reads on into its own buffer, and what is there comes at once.
+/// Bytes between two turns: a disk reads on into its own buffer, and what is there comes at once. A relation
+/// that has room for fewer turns than `TURNS_APART` is read without a gap.
 const BEHIND_BUFFER: u64 = 16 << 20;
+const TURNS_APART: u64 = 4;
 
 /// Where a control group limits reads, a turn lasts so many of the bursts that it lets through, if there is
 /// time for that: the first costs none.
@@ -396,8 +398,11 @@ impl WindowTurns<'_> {
         if let Some(stop) = budget.wait() {
             return Err(stop);
         }
-        self.position += BEHIND_BUFFER / u64::from(source.block_size());
-        if self.taken == 1 || self.position + length > source.blocks() {
+        let gap = BEHIND_BUFFER / u64::from(source.block_size());
+        if self.taken > 1 && TURNS_APART * (length + gap) <= source.blocks() {
+            self.position += gap;
+        }
+        if self.position + length > source.blocks() {
             self.position = 0;
         }
         let blocks = self.position..source.blocks().min(self.position + length);
