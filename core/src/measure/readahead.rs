@@ -399,13 +399,8 @@ impl WindowTurns<'_> {
             return Err(stop);
         }
         let gap = BEHIND_BUFFER / u64::from(source.block_size());
-        if self.taken > 1 && TURNS_APART * (length + gap) <= source.blocks() {
-            self.position += gap;
-        }
-        if self.position + length > source.blocks() {
-            self.position = 0;
-        }
-        let blocks = self.position..source.blocks().min(self.position + length);
+        let start = start_of_turn(self.position, length, gap, source.blocks());
+        let blocks = start..source.blocks().min(start + length);
         self.position = blocks.end;
         Ok(blocks)
     }
@@ -456,6 +451,14 @@ impl WindowTurns<'_> {
         let cpu = cpu_of_thread_ns() - cpu;
         Ok((scanned?, cpu, self.run.observer.since(&before)))
     }
+}
+
+/// Where a turn of `length` blocks begins in a relation of `blocks`, after one that ended there; 0: it is the
+/// first.
+fn start_of_turn(last: u64, length: u64, gap: u64, blocks: u64) -> u64 {
+    let is_apart = last > 0 && TURNS_APART * (length + gap) <= blocks;
+    let start = if is_apart { last + gap } else { last };
+    if start + length > blocks { 0 } else { start }
 }
 
 /// Blocks of the kernel's next turn. After one that its time has cut short it has as many whole windows of

@@ -453,6 +453,17 @@ fn a_share_of_the_time_makes_it_rest_between_turns() {
 }
 
 #[test]
+fn turns_leave_a_gap_where_there_is_room() {
+    assert_eq!(start_of_turn(0, 10, 5, 100), 0);
+    assert_eq!(start_of_turn(10, 10, 5, 100), 15);
+    assert_eq!(start_of_turn(85, 10, 5, 100), 90);
+    assert_eq!(start_of_turn(86, 10, 5, 100), 0, "it goes on at the beginning");
+    // Of a small relation each part has its turn.
+    assert_eq!([start_of_turn(10, 10, 5, 30), start_of_turn(20, 10, 5, 30)], [10, 20]);
+    assert_eq!(start_of_turn(30, 10, 5, 30), 0);
+}
+
+#[test]
 fn nothing_to_read_is_no_curve() {
     let relation = Relation::new(0, 0..0);
     let limits = Limits { max_bytes: BLOCK, ..Limits::none() };
