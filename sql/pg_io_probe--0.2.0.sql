@@ -1183,7 +1183,7 @@ COMMENT ON COLUMN io_probe_sessions_full_row.who IS 'Role and database, as role@
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a transaction has ended, at most once a second';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, and if it had nothing to do when the interval began. The server counts it when a transaction has ended, at most once a second';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
 COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker, beside which it stands';
@@ -1210,7 +1210,7 @@ COMMENT ON COLUMN io_probe_sessions_row.who IS 'Role and database, as role@datab
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a transaction has ended, at most once a second';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, and if it had nothing to do when the interval began. The server counts it when a transaction has ended, at most once a second';
 COMMENT ON COLUMN io_probe_sessions_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
 

@@ -4,7 +4,7 @@
 //! theirs: it is given to the processes that were seen to hand reads over, by how many bytes that were. A
 //! process that ended is on the account of its parent, the postmaster.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Counters, Roots};
@@ -100,7 +100,8 @@ struct SeenProcess {
 struct Look {
     at: u64,
     moment: Timestamp,
-    processes: Vec<SeenProcess>,
+    /// By their numbers.
+    processes: BTreeMap<i32, SeenProcess>,
     /// What the postmaster has moved, with its processes that have ended.
     postmaster: Option<ProcessIo>,
     devices: Option<(u64, u64)>,
@@ -111,13 +112,15 @@ impl Look {
     /// postmaster has not waited for them yet.
     fn take(devices: &Devices, earlier: Option<&Look>) -> Self {
         let processes = activity::processes().into_iter();
-        let processes =
-            processes.filter_map(|process| Some(SeenProcess { io: ProcessIo::of(process.pid)?, process }));
-        let mut processes: Vec<SeenProcess> = processes.collect();
-        let is_there = |pid| processes.iter().any(|seen| seen.process.pid == pid);
-        let known = earlier.iter().flat_map(|look| &look.processes);
-        let ending = known.filter(|seen| !is_there(seen.process.pid) && is_process(seen.process.pid));
-        processes.extend(ending.cloned().collect::<Vec<_>>());
+        let seen = |process: ServerProcess| {
+            Some((process.pid, SeenProcess { io: ProcessIo::of(process.pid)?, process }))
+        };
+        let mut processes: BTreeMap<i32, SeenProcess> = processes.filter_map(seen).collect();
+        for (pid, known) in earlier.iter().flat_map(|look| &look.processes) {
+            if !processes.contains_key(pid) && is_process(*pid) {
+                processes.insert(*pid, known.clone());
+            }
+        }
         let postmaster = ProcessIo::of(server::postmaster());
         Self {
             at: Monotonic.now(),
@@ -129,9 +132,7 @@ impl Look {
     }
 
     fn find(&self, process: &ServerProcess) -> Option<&SeenProcess> {
-        self.processes
-            .iter()
-            .find(|seen| seen.process.pid == process.pid && seen.process.began == process.began)
+        self.processes.get(&process.pid).filter(|seen| seen.process.began == process.began)
     }
 }
 
@@ -242,7 +243,7 @@ struct Interval<'a> {
 impl Interval<'_> {
     fn rows(&self, sample: u32) -> Vec<SessionRow> {
         let (of_workers, others): (Vec<&SeenProcess>, Vec<&SeenProcess>) =
-            self.now.processes.iter().partition(|seen| seen.process.kind == IO_WORKER);
+            self.now.processes.values().partition(|seen| seen.process.kind == IO_WORKER);
         let of_workers =
             of_workers.iter().map(|seen| self.moved(seen)).fold(ProcessIo::default(), ProcessIo::and);
         let mut rows: Vec<SessionRow> =
@@ -264,7 +265,7 @@ impl Interval<'_> {
 
     /// What processes have moved that ended meanwhile, since they were seen last.
     fn moved_by_ended(&self) -> ProcessIo {
-        let ended = self.before.processes.iter().filter(|seen| self.now.find(&seen.process).is_none());
+        let ended = self.before.processes.values().filter(|seen| self.now.find(&seen.process).is_none());
         let known = ended.map(|seen| seen.io).fold(ProcessIo::default(), ProcessIo::and);
         let looks = self.now.postmaster.zip(self.before.postmaster);
         looks.map_or(ProcessIo::default(), |(now, before)| now.since(before).since(known))
@@ -283,12 +284,14 @@ impl Interval<'_> {
         let fetched = of_workers.fetched as f64 * fetched;
         let handed = ProcessIo { called: (cached + fetched) as u64, fetched: fetched as u64, written: 0 };
         let moved = moved.and(handed);
-        let wal_before = self.before.find(process).and_then(|before| before.process.wal_bytes).unwrap_or(0.0);
+        // One that is new has written all that it has.
+        let wal_before = self.before.find(process).map_or(Some(0.0), |before| before.process.wal_bytes);
+        let wal = process.wal_bytes.zip(wal_before).map(|(now, before)| (now - before).max(0.0));
         let text = |text: &Option<String>| text.clone().map(Text::from);
         Some(SessionRow {
             pid: Some(process.pid),
             who: text(&process.who),
-            wal_mib_s: process.wal_bytes.map(|bytes| self.mib_s((bytes - wal_before).max(0.0))),
+            wal_mib_s: wal.map(|bytes| self.mib_s(bytes)),
             wait: text(&process.wait),
             query: text(&process.query).filter(|query| !query.is_empty()),
             leader_pid: process.leader_pid,

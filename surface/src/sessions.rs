@@ -29,8 +29,8 @@ row! {
         /// MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the
         /// file is deleted before
         wmib_s: f64,
-        /// MiB per second of WAL that it wrote; NULL before PostgreSQL 18. The server counts it when a
-        /// transaction has ended, at most once a second
+        /// MiB per second of WAL that it wrote; NULL before PostgreSQL 18, and if it had nothing to do when
+        /// the interval began. The server counts it when a transaction has ended, at most once a second
         wal_mib_s: Option<f64>,
         /// What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the
         /// caller may not see it

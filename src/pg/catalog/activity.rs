@@ -29,7 +29,8 @@ pub(crate) fn processes() -> Vec<ServerProcess> {
          'kind', coalesce(backend_type, 'hidden'), \
          'who', nullif(concat_ws('@', usename, datname), ''), 'leader_pid', leader_pid, 'state', state, \
          'wait', wait_event_type || ':' || wait_event, \
-         'query', left(regexp_replace(btrim(query), '\\s+', ' ', 'g'), 40), 'wal_bytes', {BACKEND_WAL}) \
+         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 40), \
+         'wal_bytes', {BACKEND_WAL}) \
          FROM pg_stat_activity"
     );
     names::rows(&query, &[])
