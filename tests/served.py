@@ -174,6 +174,23 @@ class Served(unittest.TestCase):
                 self.assertGreater(sums["shared_blks_hit"] + sums["shared_blks_read"], 4000)
                 self.assertLess(sums["shared_blks_hit"] + sums["shared_blks_read"], 4096 + 2048 + 100)
 
+    def test_option_exact(self):
+        """Then what others have the I/O workers read is not in it. It is refused where a tablespace does not let it."""
+        cached = Case("SELECT count(filler) FROM narrow", "Seq Scan", {"narrow": all_of_it})
+        self.make_cold(cached)
+        with Session() as session, Session() as other:
+            session.run("SET client_min_messages = warning; SET max_parallel_workers_per_gather = 0")
+            other.start("SELECT count(CASE WHEN id % 4 = 0 THEN pg_sleep(0.0002) END) FROM a")
+            *_, sums = session.rows(rows_of("explain", query=cached.query, execute=True, options={"exact": True}))
+            other.finish()
+            self.assertLess(sums["device_mib"], 1)
+            if VERSION >= 18:
+                session.run("BEGIN; ALTER TABLESPACE pg_default SET (effective_io_concurrency = 16)")
+                with self.assertRaises(Failure) as raised:
+                    session.rows(rows_of("explain", query=cached.query, execute=True, options={"exact": True}))
+                self.assertEqual(raised.exception.sqlstate, "0A000")
+                session.run("ROLLBACK")
+
     def test_explain_s_own_text_says_it_too(self):
         self.make_cold(CASES["half of a table"])
         with Session() as session:

@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod cpu;
 pub mod device;
 pub mod disturbance;
+pub mod handed_reads;
 pub mod host;
 pub mod iostat;
 pub mod observer;

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
-use io_probe_advise::plan::{self, Node, NodeAccess};
+use io_probe_advise::plan::{self, Node};
 use io_probe_advise::served::{self, NodeReads, QueryReads, Verdict};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_surface::explain::{ExplainRow, ExplainTextRow, OPTIONS, OPTIONS_OF_PLAN};
@@ -16,10 +16,10 @@ use pgrx::prelude::*;
 use crate::api::page_cost;
 use crate::call::{Options, figure};
 use crate::error::{Error, Result};
-use crate::pg::backend::executor::{Counted, Counter, NodeCounts};
-use crate::pg::backend::server::{self, TELLS_LOCAL_TIME};
+use crate::pg::backend::executor::{Counted, Counter, Execution, NodeCounts};
+use crate::pg::backend::server::TELLS_LOCAL_TIME;
 use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts};
-use crate::pg::catalog::explain::{self, Execution};
+use crate::pg::catalog::explain;
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::relation::{Fork, Relation};
 use crate::pg::storage::tablespace::Tablespace;
@@ -149,7 +149,8 @@ impl Executed {
         let mut nodes = plan::nodes(&json)?;
         let counted = counted.filter(|counted| counted.nodes.len() == nodes.len());
         if let Some(counted) = &counted {
-            nodes.iter_mut().zip(&counted.nodes).for_each(|(node, counts)| put_counts(&mut node.row, counts));
+            let pairs = nodes.iter_mut().zip(&counted.nodes);
+            pairs.for_each(|(node, counted)| put_counts(&mut node.row, &counted.counts));
         }
         let reads: Vec<NodeReads> =
             nodes.iter().enumerate().map(|(index, node)| reads(node, index, counted.as_ref())).collect();
@@ -240,21 +241,17 @@ fn put_counts(row: &mut ExplainRow, counts: &NodeCounts) {
 fn reads(node: &Node, index: usize, counted: Option<&Counted>) -> NodeReads {
     let bytes =
         |blocks: [Option<u64>; 2]| blocks.into_iter().flatten().sum::<u64>() * u64::from(pg_sys::BLCKSZ);
-    let counts = counted.filter(|counted| counted.knows_device).map(|counted| &counted.nodes[index]);
+    let own = counted.map(|counted| counted.nodes[index]);
+    let knows_device = counted.is_some_and(|counted| counted.knows_device);
     NodeReads {
         read_bytes: bytes([node.shared_blks_read, node.local_blks_read]),
-        device_bytes: counts.map(|counts| counts.get(Counter::Device)),
+        device_bytes: own.filter(|_| knows_device).map(|own| own.counts.get(Counter::Device)),
         temp_bytes: bytes([node.temp_blks_read, node.temp_blks_written]),
         io_ms: node.io_ms,
         temp_ms: node.temp_io_ms,
         processes: node.processes.unwrap_or(1),
-        by_workers: server::reads_by_workers() && reads_by_stream(node),
+        by_workers: own.is_some_and(|own| own.by_workers),
     }
-}
-
-/// Does the server read ahead for this node, from 18 on by its I/O workers?
-fn reads_by_stream(node: &Node) -> bool {
-    matches!(node.access, Some(NodeAccess::Sequential)) || node.node_type.ends_with("Bitmap Heap Scan")
 }
 
 fn mib(bytes: u64) -> f64 {

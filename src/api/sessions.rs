@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Counters, Roots};
+use io_probe_core::machine::handed_reads::{HandedReads, HandedShare, OpenRead};
 use io_probe_core::machine::process_io::ProcessIo;
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_surface::sessions::SessionRow;
@@ -48,7 +49,7 @@ fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
         return Err(Error::unsupported("the kernel tells of no process here what it has read"));
     }
     let devices = Devices::of_server();
-    let mut handed = HandedReads::begin();
+    let mut glances = Glances::begin();
     let mut rows = Vec::new();
     call.progress.total(count.into());
     let mut before = Look::take(&devices, None);
@@ -56,12 +57,11 @@ fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
         if call.ended().is_some() || rows.len() > MOST_ROWS {
             break;
         }
-        handed.watch_until(before.at + nanoseconds(every.min(call.time_left())));
+        glances.watch_until(before.at + nanoseconds(every.min(call.time_left())));
         let now = Look::take(&devices, Some(&before));
-        let interval = Interval { before: &before, now: &now, handed: &handed };
+        let interval = Interval { before: &before, now: &now, glances: &glances };
         rows.extend(interval.rows(sample));
         call.progress.done(sample.into());
-        handed.forget();
         before = now;
     }
     Ok(rows)
@@ -81,11 +81,8 @@ impl Devices {
     fn moved(&self) -> Option<(u64, u64)> {
         let counters: Option<Vec<Counters>> = self.0.iter().map(BlockDevice::counters).collect();
         let counters = counters.filter(|all| !all.is_empty())?;
-        Some(
-            counters
-                .iter()
-                .fold((0, 0), |(read, written), of| (read + of.reads.bytes(), written + of.writes.bytes())),
-        )
+        let sum = |of: fn(&Counters) -> u64| counters.iter().map(of).sum();
+        Some((sum(|counters| counters.reads.bytes()), sum(|counters| counters.writes.bytes())))
     }
 }
 
@@ -136,67 +133,26 @@ impl Look {
     }
 }
 
-/// What processes were seen to hand over to the I/O workers in an interval.
-struct HandedReads {
-    /// None where nothing is handed over, or the caller may not see it.
-    by_process: Option<HashMap<i32, Handed>>,
+/// Looks at what processes hand over to the I/O workers.
+struct Glances {
+    /// Is there something to see, and may the caller?
+    sees: bool,
+    handed: HandedReads,
+    /// What each was last seen to read.
+    files: HashMap<i32, String>,
 }
 
-#[derive(Default)]
-struct Handed {
-    /// Of each handle the first and the last generation that was seen.
-    handles: HashMap<i64, (i64, i64)>,
-    reads: u64,
-    bytes: u64,
-    /// How often a read was seen in flight, and the bytes of these.
-    sightings: u64,
-    in_flight: u64,
-    file: Option<String>,
-}
-
-/// What a process has handed over of all, as shares.
-#[derive(Clone, Copy, Default)]
-struct Share {
-    called: f64,
-    fetched: f64,
-}
-
-impl Handed {
-    fn add(&mut self, read: HandedRead) {
-        let HandedRead { handle, generation, bytes, in_flight, file, .. } = read;
-        if in_flight {
-            (self.sightings, self.in_flight) = (self.sightings + 1, self.in_flight + bytes);
-        }
-        let known = self.handles.insert(handle, (generation, generation));
-        if let Some((first, last)) = known {
-            self.handles.insert(handle, (first, generation));
-            if last == generation {
-                return;
-            }
-        }
-        (self.reads, self.bytes) = (self.reads + 1, self.bytes + bytes);
-        self.file = file.or(self.file.take());
-    }
-
-    /// About how many bytes it has handed over: as many reads as its handles were used for.
-    fn bytes(&self) -> f64 {
-        let uses: i64 = self.handles.values().map(|(first, last)| last - first + 1).sum();
-        uses as f64 * self.bytes as f64 / self.reads.max(1) as f64
-    }
-}
-
-impl HandedReads {
+impl Glances {
     fn begin() -> Self {
         let sees = server::reads_by_workers() && activity::sees_reads();
-        Self { by_process: sees.then(HashMap::new) }
+        Self { sees, handed: HandedReads::default(), files: HashMap::new() }
     }
 
-    /// Looks again and again until then.
+    /// Looks again and again until then, and forgets what was before.
     fn watch_until(&mut self, when: u64) {
-        while let Some(by_process) = &mut self.by_process {
-            for read in activity::handed_reads() {
-                by_process.entry(read.pid).or_default().add(read);
-            }
+        (self.handed, self.files) = Default::default();
+        while self.sees {
+            activity::handed_reads().into_iter().for_each(|read| self.add(read));
             let next = Monotonic.now() + nanoseconds(GLANCE);
             if next >= when {
                 break;
@@ -206,30 +162,10 @@ impl HandedReads {
         interrupts::sleep_until(when);
     }
 
-    /// The next interval begins.
-    fn forget(&mut self) {
-        self.by_process.iter_mut().for_each(HashMap::clear);
-    }
-
-    fn of(&self, pid: i32) -> Option<&Handed> {
-        self.by_process.as_ref()?.get(&pid)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.by_process.as_ref().is_none_or(HashMap::is_empty)
-    }
-
-    /// The part of a process. A read is in flight for as long as the device takes, and hardly if the OS cache
-    /// has it: so what was fetched is shared out by that, where it was seen often enough.
-    fn share(&self, pid: i32) -> Share {
-        let Some(own) = self.of(pid) else { return Share::default() };
-        let sum = |of: &dyn Fn(&Handed) -> f64| {
-            self.by_process.iter().flat_map(HashMap::values).map(of).sum::<f64>().max(1.0)
-        };
-        let called = own.bytes() / sum(&Handed::bytes);
-        let is_seen = sum(&|handed| handed.sightings as f64) >= SIGHTINGS;
-        let fetched = if is_seen { own.in_flight as f64 / sum(&|h| h.in_flight as f64) } else { called };
-        Share { called, fetched }
+    fn add(&mut self, read: HandedRead) {
+        let HandedRead { pid, handle, generation, bytes, in_flight, file } = read;
+        self.handed.add(pid, OpenRead { handle, generation, bytes, in_flight });
+        self.files.extend(file.map(|file| (pid, file)));
     }
 }
 
@@ -237,7 +173,7 @@ impl HandedReads {
 struct Interval<'a> {
     before: &'a Look,
     now: &'a Look,
-    handed: &'a HandedReads,
+    glances: &'a Glances,
 }
 
 impl Interval<'_> {
@@ -249,7 +185,7 @@ impl Interval<'_> {
         let mut rows: Vec<SessionRow> =
             others.iter().filter_map(|seen| self.row_of(seen, of_workers)).collect();
         sort(&mut rows);
-        if self.handed.is_empty() {
+        if self.glances.handed.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
         }
         rows.extend(self.row_without_process("ended", self.moved_by_ended()));
@@ -274,13 +210,12 @@ impl Interval<'_> {
     /// None if it has moved nothing. It has its part of what the I/O workers did.
     fn row_of(&self, seen: &SeenProcess, of_workers: ProcessIo) -> Option<SessionRow> {
         let SeenProcess { process, .. } = seen;
-        let own = self.handed.of(process.pid);
-        let Share { called, fetched } = self.handed.share(process.pid);
+        let HandedShare { cached, fetched } = self.glances.handed.share(process.pid);
         let mut moved = self.moved(seen);
         if process.pid == std::process::id() as i32 {
             moved.called = moved.fetched; // It has read what it tells.
         }
-        let cached = of_workers.cached() as f64 * called;
+        let cached = of_workers.cached() as f64 * cached;
         let fetched = of_workers.fetched as f64 * fetched;
         let handed = ProcessIo { called: (cached + fetched) as u64, fetched: fetched as u64, written: 0 };
         let moved = moved.and(handed);
@@ -296,7 +231,7 @@ impl Interval<'_> {
             query: text(&process.query).filter(|query| !query.is_empty()),
             leader_pid: process.leader_pid,
             state: text(&process.state),
-            file: own.and_then(|own| text(&own.file)),
+            file: self.glances.files.get(&process.pid).cloned().map(Text::from),
             ..self.row_without_process(&process.kind, moved)?
         })
     }
@@ -341,9 +276,6 @@ impl Interval<'_> {
         figure(bytes / f64::from(1 << 20) / seconds)
     }
 }
-
-/// As many reads have to be seen in flight before what was fetched is shared out by them.
-const SIGHTINGS: f64 = 30.0;
 
 /// Is there a process of this number, or one that its parent has not waited for?
 fn is_process(pid: i32) -> bool {

@@ -264,11 +264,6 @@ impl AccountTally {
     }
 }
 
-/// The bytes fetched from storage, of the text of a `/proc/PID/io`.
-pub fn parse_read_bytes(text: &str) -> Option<u64> {
-    parse(text, "read_bytes:")
-}
-
 /// Bytes that this process has caused to be fetched from storage. None where the kernel does not tell.
 pub fn own_read_bytes() -> Option<u64> {
     read_bytes_of("self")
@@ -290,7 +285,7 @@ fn bytes_of_parent() -> Option<u64> {
 }
 
 fn read_bytes_of(process: &str) -> Option<u64> {
-    parse_read_bytes(&text_of(process)?)
+    parse(&text_of(process)?, "read_bytes:")
 }
 
 fn text_of(process: &str) -> Option<String> {

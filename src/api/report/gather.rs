@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use io_probe_advise::report::{DepthPoint, Shape, Trust, is_kept};
+use io_probe_advise::served;
 use io_probe_core::machine::host::Host;
 use io_probe_core::machine::observer::{HeldBack, Surroundings};
 use io_probe_core::measure::sync::{FLUSHES, GroupCommit, Section};
@@ -702,10 +703,7 @@ pub(super) fn count(value: f64) -> String {
     } else if value < 100.0 {
         return figure(value).to_string();
     }
-    let digits = format!("{value:.0}");
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
+    served::count(value)
 }
 
 fn time(us: f64) -> String {

@@ -2,12 +2,14 @@
 
 use pgrx::{pg_sys, spi::Spi};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pg::backend::encoding;
-use crate::pg::backend::executor::{Counted, count_nodes};
+use crate::pg::backend::executor::{Counted, Execution, count_nodes};
 use crate::pg::backend::statement::{StatementRows, run};
 use crate::pg::backend::subtransaction::read_only;
+use crate::pg::catalog::facts;
 use crate::pg::catalog::query::{Query, check_single};
+use crate::pg::compat;
 use crate::pg::settings::set_for_subtransaction;
 
 const ALLOWED: &str =
@@ -20,26 +22,23 @@ pub(crate) fn plan(query: &Query) -> Result<String> {
     Ok(read_only(move || Spi::connect(|_| printed(&run(&statement)))))
 }
 
-/// How a query is executed.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Execution {
-    /// By reads of this process alone.
-    pub(crate) exact: bool,
-    /// Is its plan wanted as text, too?
-    pub(crate) prints: bool,
-}
-
 /// Runs a query with the caller's rights in a read-only subtransaction: its plan as EXPLAIN (FORMAT JSON)
 /// prints it, and what was counted of each node.
 pub(crate) fn execute(query: &Query, how: Execution) -> Result<(String, Option<Counted>)> {
     check_single(query, ALLOWED)?;
+    if how.exact && compat::STREAMS_OBEY_TABLESPACE && facts::has_tablespace_with("effective_io_concurrency")
+    {
+        return Err(Error::unsupported("option \"exact\" is not possible here").detail(
+            "A tablespace has an effective_io_concurrency of its own, which a session's does not override.",
+        ));
+    }
     let statement = query.after("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, FORMAT JSON) ");
     Ok(read_only(move || {
         set_for_subtransaction(c"track_io_timing", c"on");
         if how.exact {
             set_for_subtransaction(c"effective_io_concurrency", c"0");
         }
-        count_nodes(&statement, how.prints, || Spi::connect(|_| printed(&run(&statement))))
+        count_nodes(&statement, how, || Spi::connect(|_| printed(&run(&statement))))
     }))
 }
 

@@ -195,6 +195,12 @@ pub(crate) fn tablespace_options(spcname: &str) -> BTreeMap<String, String> {
     options.filter(|(name, ..)| name == spcname).map(|(_, setting, value)| (setting, value)).collect()
 }
 
+/// Does a tablespace have this setting of its own?
+pub(crate) fn has_tablespace_with(setting: &str) -> bool {
+    let query = "SELECT option_name FROM pg_tablespace, pg_options_to_table(spcoptions)";
+    names::rows::<String>(query, &[]).iter().any(|name| name == setting)
+}
+
 /// Something of the server that lies on a device.
 pub(crate) struct Object {
     /// `tablespace`, `wal` or `temp`.

@@ -19,6 +19,7 @@ use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
+use io_probe_advise::plan;
 use io_probe_core::machine::account;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
@@ -35,10 +36,27 @@ use crate::pg::compat;
 /// In place of a node's number: no node is at work.
 pub(super) const OUTSIDE: usize = usize::MAX;
 
+/// How a query is executed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Execution {
+    /// No other process reads for it.
+    pub(crate) exact: bool,
+    /// Is its plan wanted as text, too?
+    pub(crate) prints: bool,
+}
+
+/// What was counted of a node.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OfNode {
+    pub(crate) counts: NodeCounts,
+    /// Did the I/O workers read for it?
+    pub(crate) by_workers: bool,
+}
+
 /// What was counted of a query.
 pub(crate) struct Counted {
     /// Of each node, in the order in which EXPLAIN prints them.
-    pub(crate) nodes: Vec<NodeCounts>,
+    pub(crate) nodes: Vec<OfNode>,
     /// Were bytes that the I/O workers fetched shared out among nodes by their blocks?
     pub(crate) shared_out: bool,
     /// Are the bytes that were fetched known?
@@ -50,13 +68,13 @@ pub(crate) struct Counted {
 }
 
 /// Does `work`, which runs the statement `EXPLAIN (ANALYZE, BUFFERS…) …`, and counts what its nodes do. None
-/// if it was not run. `prints`: the plan as text is wanted, too.
+/// if it was not run.
 pub(in crate::pg) fn count_nodes<T>(
     statement: &CStr,
-    prints: bool,
+    how: Execution,
     work: impl FnOnce() -> T,
 ) -> (T, Option<Counted>) {
-    let armed = Armed::begin(statement, prints);
+    let armed = Armed::begin(statement, how);
     let result = work();
     (result, armed.counted())
 }
@@ -69,8 +87,8 @@ thread_local! {
     /// The statement that is to be counted when it starts: this text, and no other of the same words; NULL
     /// for none.
     static ARMED: Cell<*const c_char> = const { Cell::new(ptr::null()) };
-    /// Is its plan wanted as text?
-    static PRINTS: Cell<bool> = const { Cell::new(false) };
+    /// How it is executed.
+    static HOW: Cell<Execution> = const { Cell::new(Execution { exact: false, prints: false }) };
     /// What this parallel worker counts.
     static OF_WORKER: Cell<OfWorker> = const { Cell::new(OfWorker::Nothing) };
 }
@@ -90,12 +108,12 @@ enum OfWorker {
 /// behind.
 struct Armed {
     outer: *mut Counting,
-    before: (*const c_char, bool),
+    before: (*const c_char, Execution),
 }
 
 impl Armed {
-    fn begin(statement: &CStr, prints: bool) -> Self {
-        let before = (ARMED.replace(statement.as_ptr()), PRINTS.replace(prints));
+    fn begin(statement: &CStr, how: Execution) -> Self {
+        let before = (ARMED.replace(statement.as_ptr()), HOW.replace(how));
         Self { outer: COUNTING.load(Relaxed), before }
     }
 
@@ -111,9 +129,9 @@ impl Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        let (armed, prints) = self.before;
+        let (armed, how) = self.before;
         ARMED.set(armed);
-        PRINTS.set(prints);
+        HOW.set(how);
         while COUNTING.load(Relaxed) != self.outer {
             // SAFETY: made by `started`. Its query has ended, or an ERROR has ended it.
             let counting = unsafe { Box::from_raw(COUNTING.load(Relaxed)) };
@@ -216,8 +234,12 @@ unsafe extern "C-unwind" fn start_counting(query: *mut pg_sys::QueryDesc) {
         let mut counting = Counting::of(query);
         if (*(*query).plannedstmt).parallelModeNeeded {
             counting.shared = SharedCounts::create(text, counting.nodes.len());
+            // Without it the workers' accounts end with them.
+            counting.knows_device &= counting.shared.is_some();
         }
-        counting.io_workers = IoWorkers::of(server::read_account());
+        if !HOW.get().exact {
+            counting.io_workers = IoWorkers::of(server::read_account());
+        }
         counting.restart();
         COUNTING.store(Box::into_raw(Box::new(counting)), Relaxed);
     }
@@ -337,7 +359,7 @@ impl Counting {
             last_fetched: 0,
             knows_device: account::own_read_bytes().is_some(),
             copies: CopyTimes::none(),
-            prints: PRINTS.get(),
+            prints: HOW.get().prints,
             text: None,
         };
         let mut walk = Walk { counting: &mut counting, seen: HashSet::new(), above: OUTSIDE };
@@ -423,14 +445,11 @@ impl Counting {
         let now = &counts::usage(&self.last_seen);
         self.settle();
         let has_read = counts::has_read(now, &self.last);
-        let fetched = |this: &mut Self| {
-            let now = fetched();
-            now - std::mem::replace(&mut this.last_fetched, now)
-        };
         if self.at_work == OUTSIDE {
-            fetched(self);
+            self.fetched_since();
         } else {
-            let bytes = if has_read || self.nodes[self.at_work].reads_ahead { fetched(self) } else { 0 };
+            let looks = has_read || self.nodes[self.at_work].reads_ahead;
+            let bytes = if looks { self.fetched_since() } else { 0 };
             let node = &mut self.nodes[self.at_work];
             let before = node.counts[Counter::SharedRead];
             node.counts.add_since(now, &self.last);
@@ -451,6 +470,12 @@ impl Counting {
             }
         }
         self.last = *now;
+    }
+
+    /// Bytes that were fetched since this was asked the last time.
+    fn fetched_since(&mut self) -> i64 {
+        let now = fetched();
+        now - std::mem::replace(&mut self.last_fetched, now)
     }
 
     /// Where the workers of a Gather have ended, the server has added what they used to what this process
@@ -515,6 +540,7 @@ impl Counting {
             }
         }
         let of_workers = self.add_workers();
+        let has_io_workers = self.io_workers.is_some();
         let mut counted = Counted {
             nodes: Vec::new(),
             shared_out: false,
@@ -531,8 +557,12 @@ impl Counting {
                 None => counted.knows_device = false,
             }
         }
-        let of = |number: &usize| self.nodes.get(*number).map(|node| node.counts).unwrap_or_default();
-        counted.nodes = self.order.iter().map(of).collect();
+        let of = |node: &CountedNode| OfNode {
+            counts: node.counts,
+            by_workers: has_io_workers && node.reads_ahead,
+        };
+        let nodes = self.order.iter().map(|number| self.nodes.get(*number).map(of).unwrap_or_default());
+        counted.nodes = nodes.collect();
         counted
     }
 
@@ -594,11 +624,8 @@ unsafe extern "C-unwind" fn list(node: *mut pg_sys::PlanState, context: *mut c_v
 unsafe fn number_of(node: *mut pg_sys::PlanState) -> Option<usize> {
     // SAFETY: the caller vouches for the node.
     let number = usize::try_from(unsafe { (*(*node).plan).plan_node_id }).ok();
-    number.filter(|number| *number < MOST_NODES)
+    number.filter(|number| *number < plan::MOST_NODES)
 }
-
-/// More than any plan has.
-const MOST_NODES: usize = 100_000;
 
 impl Counting {
     /// Has a node call our function. Returns its number, and that of the node above if it is none of ours:

@@ -4,11 +4,10 @@
 //! most once a millisecond. What came since the last look is of the nodes that read meanwhile, by their
 //! blocks: of one alone it is exact.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use io_probe_core::machine::account::{self, Account, AccountTally, Workers};
+use io_probe_core::machine::process_io::ProcessIo;
 
 use super::counting::OUTSIDE;
 
@@ -22,7 +21,7 @@ pub(super) struct IoWorkers {
     /// `own` before.
     tally: AccountTally,
     own: u64,
-    accounts: Vec<File>,
+    pids: Vec<i32>,
     /// Bytes by the last look, and when that was.
     seen: u64,
     looked: Instant,
@@ -33,7 +32,7 @@ pub(super) struct IoWorkers {
     reader: usize,
     since: Vec<(usize, u64)>,
     /// Was anything shared out among several nodes?
-    pub(super) shared_out: bool,
+    shared_out: bool,
 }
 
 /// Bytes for a node.
@@ -43,13 +42,12 @@ impl IoWorkers {
     /// None if the server has none.
     pub(super) fn of(account: Account) -> Option<Self> {
         let Account::With(Workers { pids, .. }) = account else { return None };
-        let accounts: Vec<File> =
-            pids().iter().filter_map(|pid| File::open(format!("/proc/{pid}/io")).ok()).collect();
-        let seen = fetched(&accounts);
+        let pids = pids();
+        let seen = fetched(&pids);
         Some(Self {
             tally: AccountTally::begin(account),
             own: account::own_read_bytes()?,
-            accounts,
+            pids,
             seen,
             looked: Instant::now(),
             looks: 0,
@@ -71,7 +69,7 @@ impl IoWorkers {
             return Vec::new();
         }
         self.looks += 1;
-        let now = fetched(&self.accounts);
+        let now = fetched(&self.pids);
         let bytes = now.saturating_sub(self.seen);
         (self.seen, self.looked) = (now, Instant::now());
         self.share_out(bytes)
@@ -115,11 +113,6 @@ fn by_blocks(blocks: &[(usize, u64)], bytes: u64) -> Vec<Share> {
     blocks.iter().map(share).collect()
 }
 
-fn fetched(accounts: &[File]) -> u64 {
-    let mut text = [0; 512];
-    let read = |file: &File, text: &mut [u8]| {
-        let length = file.read_at(text, 0).ok()?;
-        account::parse_read_bytes(std::str::from_utf8(&text[..length]).ok()?)
-    };
-    accounts.iter().filter_map(|file| read(file, &mut text)).sum()
+fn fetched(pids: &[i32]) -> u64 {
+    pids.iter().filter_map(|pid| ProcessIo::of(*pid)).map(|io| io.fetched).sum()
 }
