@@ -156,7 +156,7 @@ class Served(unittest.TestCase):
         with Session() as session:
             session.run("SET client_min_messages = warning; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
                         "SET min_parallel_table_scan_size = 0; SET seq_page_cost = 0; SET max_parallel_workers_per_gather = 2")  # fmt: skip
-            statement = "EXPLAIN (ANALYZE, BUFFERS, VERBOSE, FORMAT JSON) SELECT count(*) FROM a WHERE id > imm()"
+            statement = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, VERBOSE, FORMAT JSON) SELECT count(*) FROM a WHERE id > imm()"
             session.run(f"""CREATE FUNCTION inside() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
                 IF current_setting('my.done', true) = '1' THEN RETURN 1; END IF;
                 PERFORM set_config('my.done', '1', true);

@@ -28,6 +28,7 @@
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile;
 mod ledger;
+pub mod measured_times;
 mod naming;
 #[cfg(test)]
 pub(crate) mod tests;

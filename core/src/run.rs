@@ -8,5 +8,6 @@ pub mod order;
 pub mod rounds;
 pub mod shutdown;
 pub mod stopwatch;
+pub mod turns_at_work;
 pub(crate) mod waits;
 pub(crate) mod workers;

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
+use io_probe_advise::plan::measured_times::{self, OwnTime};
 use io_probe_advise::plan::{self, Node};
 use io_probe_advise::served::{self, NodeReads, QueryReads, Verdict};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
@@ -16,7 +17,7 @@ use pgrx::prelude::*;
 use crate::api::page_cost;
 use crate::call::{Options, figure};
 use crate::error::{Error, Result};
-use crate::pg::backend::executor::{Counted, Counter, Execution, NodeCounts};
+use crate::pg::backend::executor::{Counted, Counter, Execution, NodeCounts, OfNode};
 use crate::pg::backend::server::TELLS_LOCAL_TIME;
 use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts};
 use crate::pg::catalog::explain;
@@ -147,22 +148,24 @@ impl Executed {
     fn of(query: &Query, how: Execution, given: Option<&Rc<PageTimes>>) -> Result<Self> {
         let (json, counted) = explain::execute(query, how)?;
         let mut nodes = plan::nodes(&json)?;
-        let counted = counted.filter(|counted| counted.nodes.len() == nodes.len());
-        if let Some(counted) = &counted {
-            let pairs = nodes.iter_mut().zip(&counted.nodes);
-            pairs.for_each(|(node, counted)| put_counts(&mut node.row, &counted.counts));
-        }
+        let counted = counted
+            .filter(|counted| counted.nodes.len() == nodes.len())
+            .ok_or_else(|| Error::unsupported("another extension hides from us how queries are executed"))?;
+        let pairs = nodes.iter_mut().zip(&counted.nodes);
+        pairs.for_each(|(node, counted)| put_counts(&mut node.row, &counted.counts));
+        let own_time =
+            |node: &OfNode| OwnTime { ns: node.counts.get(Counter::OwnTime), leader_ns: node.leader_ns };
+        measured_times::put(&mut nodes, &counted.nodes.iter().map(own_time).collect::<Vec<_>>());
         let reads: Vec<NodeReads> =
-            nodes.iter().enumerate().map(|(index, node)| reads(node, index, counted.as_ref())).collect();
+            nodes.iter().enumerate().map(|(index, node)| reads(node, index, &counted)).collect();
         let rows = interrupts::collect(nodes.into_iter().map(|node| row(node, given)));
         let rows: Vec<ExplainRow> =
             rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
         let total_ms = rows.first().and_then(|top| top.total_ms).unwrap_or(0.0);
         // Without a block from the OS cache there is nothing to take out.
-        let copy_ns = counted.as_ref().and_then(|counted| counted.copy_ns).unwrap_or(0.0);
+        let copy_ns = counted.copy_ns.unwrap_or(0.0);
         let query = QueryReads::of(&reads, total_ms, copy_ns / f64::from(pg_sys::BLCKSZ));
-        let (text, shared_out) = counted.map_or((None, false), |counted| (counted.text, counted.shared_out));
-        Ok(Self { rows, reads, query, text, shared_out })
+        Ok(Self { rows, reads, query, text: counted.text, shared_out: counted.shared_out })
     }
 
     /// Says what it was, and what is not known.
@@ -223,7 +226,7 @@ impl Executed {
     }
 }
 
-/// Puts what was counted of a node in place of what was reckoned.
+/// Gives a node the blocks and the waiting that were counted of it.
 fn put_counts(row: &mut ExplainRow, counts: &NodeCounts) {
     let ms = |counter| Some(counts.ns(counter) as f64 / 1e6);
     row.shared_blks_hit = Some(counts.get(Counter::SharedHit));
@@ -238,19 +241,18 @@ fn put_counts(row: &mut ExplainRow, counts: &NodeCounts) {
 }
 
 /// What the node of this index read.
-fn reads(node: &Node, index: usize, counted: Option<&Counted>) -> NodeReads {
+fn reads(node: &Node, index: usize, counted: &Counted) -> NodeReads {
     let bytes =
         |blocks: [Option<u64>; 2]| blocks.into_iter().flatten().sum::<u64>() * u64::from(pg_sys::BLCKSZ);
-    let own = counted.map(|counted| counted.nodes[index]);
-    let knows_device = counted.is_some_and(|counted| counted.knows_device);
+    let own = &counted.nodes[index];
     NodeReads {
         read_bytes: bytes([node.shared_blks_read, node.local_blks_read]),
-        device_bytes: own.filter(|_| knows_device).map(|own| own.counts.get(Counter::Device)),
+        device_bytes: counted.knows_device.then(|| own.counts.get(Counter::Device)),
         temp_bytes: bytes([node.temp_blks_read, node.temp_blks_written]),
         io_ms: node.io_ms,
         temp_ms: node.temp_io_ms,
         processes: node.processes.unwrap_or(1),
-        by_workers: own.is_some_and(|own| own.by_workers),
+        by_workers: own.by_workers,
     }
 }
 

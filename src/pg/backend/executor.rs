@@ -14,7 +14,7 @@ use std::ffi::c_int;
 use pgrx::pg_sys;
 
 pub(in crate::pg) use self::counting::count_nodes;
-pub(crate) use self::counting::{Counted, Execution};
+pub(crate) use self::counting::{Counted, Execution, OfNode};
 pub(crate) use self::counts::{Counter, NodeCounts};
 pub(crate) use self::shared_counts::define_setting;
 use crate::pg::compat::{self, QueryWatcher};

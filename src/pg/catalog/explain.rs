@@ -32,7 +32,9 @@ pub(crate) fn execute(query: &Query, how: Execution) -> Result<(String, Option<C
             "A tablespace has an effective_io_concurrency of its own, which a session's does not override.",
         ));
     }
-    let statement = query.after("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, FORMAT JSON) ");
+    // Times and blocks of nodes are counted without EXPLAIN, but for its own text.
+    let timing = if how.prints { "" } else { "TIMING OFF, " };
+    let statement = query.after(&format!("EXPLAIN (ANALYZE, {timing}BUFFERS, VERBOSE, FORMAT JSON) "));
     Ok(read_only(move || {
         set_for_subtransaction(c"track_io_timing", c"on");
         if how.exact {

@@ -3,7 +3,8 @@
 //! Each node is called by a function of ours, which calls the node's own. At each call and return the node
 //! that was at work gets what the process has used since the last one: as EXPLAIN counts it, but without what
 //! other nodes do meanwhile, whoever called them. Bytes fetched from storage are the kernel's account of this
-//! thread, which is asked only if something was read or waited for.
+//! thread, which is asked only if something was read or waited for. The server's own counting of blocks for
+//! each node, and its clock, are left out: a query takes about as long as it does without EXPLAIN.
 //!
 //! # Limitations and caveats
 //! - What a node has the kernel or the server read ahead is its own if it reads a block in the same call.
@@ -21,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use io_probe_advise::plan;
 use io_probe_core::machine::account;
+use io_probe_core::run::turns_at_work::TurnsAtWork;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -49,6 +51,8 @@ pub(crate) struct Execution {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OfNode {
     pub(crate) counts: NodeCounts,
+    /// Nanoseconds of its own in this process, which is the leader of those that ran it.
+    pub(crate) leader_ns: u64,
     /// Did the I/O workers read for it?
     pub(crate) by_workers: bool,
 }
@@ -148,6 +152,13 @@ struct CountedNode {
     counts: NodeCounts,
     /// Does it have blocks read before it uses them? Then a hit may have come with a read.
     reads_ahead: bool,
+    /// Which node goes on when it returns; None for the one that was at work before. A Hash has its input
+    /// read in a call of its join, and is not called itself.
+    gives_to: Option<usize>,
+    /// Is it a Hash, or a join that has one?
+    hashes: bool,
+    /// In this process.
+    own_ns: u64,
 }
 
 /// A Gather, and the numbers of the nodes below it.
@@ -186,6 +197,7 @@ struct Counting {
     last_fetched: i64,
     knows_device: bool,
     copies: CopyTimes,
+    turns: TurnsAtWork,
     prints: bool,
     text: Option<String>,
 }
@@ -200,8 +212,25 @@ fn fetched() -> i64 {
     }
 }
 
+/// Is this the statement that is to be counted, run by EXPLAIN?
+unsafe fn is_armed(query: *mut pg_sys::QueryDesc) -> bool {
+    use pg_sys::InstrumentOption::{INSTRUMENT_ROWS, INSTRUMENT_TIMER};
+    // SAFETY: the caller vouches for the query.
+    unsafe {
+        !ARMED.get().is_null()
+            && (*query).sourceText == ARMED.get()
+            && (*query).instrument_options as u32 & (INSTRUMENT_ROWS | INSTRUMENT_TIMER) != 0
+    }
+}
+
 /// Takes note of a query that is about to start: the first one of a parallel worker is its own.
 pub(super) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: the executor hands us a query that is about to start.
+    unsafe {
+        if is_armed(query) && !HOW.get().prints {
+            (*query).instrument_options &= !pg_sys::InstrumentOption::INSTRUMENT_BUFFERS as i32;
+        }
+    }
     if shared_counts::is_worker() && OF_WORKER.get() == OfWorker::Nothing {
         OF_WORKER.set(OfWorker::Query(query));
     }
@@ -214,7 +243,7 @@ pub(super) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
 pub(super) unsafe fn started(query: *mut pg_sys::QueryDesc) {
     // SAFETY: the caller vouches for the query.
     unsafe {
-        if !ARMED.get().is_null() && (*query).sourceText == ARMED.get() {
+        if is_armed(query) {
             start_counting(query);
         }
     }
@@ -224,11 +253,6 @@ pub(super) unsafe fn started(query: *mut pg_sys::QueryDesc) {
 unsafe extern "C-unwind" fn start_counting(query: *mut pg_sys::QueryDesc) {
     // SAFETY: as in `started`; the text is a C string.
     unsafe {
-        let options = (*query).instrument_options as u32;
-        let is_explained = options & pg_sys::InstrumentOption::INSTRUMENT_BUFFERS != 0;
-        if !is_explained {
-            return;
-        }
         ARMED.set(ptr::null());
         let text = CStr::from_ptr((*query).sourceText);
         let mut counting = Counting::of(query);
@@ -311,7 +335,7 @@ unsafe extern "C-unwind" fn counted(node: *mut pg_sys::PlanState) -> *mut pg_sys
         let caller = Counting::enter(counting, number);
         let own_function = (&(*counting).nodes)[number].own_function.unwrap_unchecked();
         let slot = own_function(node);
-        Counting::go_on(counting, caller);
+        Counting::go_on(counting, number, caller);
         slot
     }
 }
@@ -328,7 +352,7 @@ unsafe extern "C-unwind" fn counted_bitmap(
             Some((counting, number)) => {
                 let caller = Counting::enter(counting, number);
                 let count = own_function(scan, bitmap);
-                Counting::go_on(counting, caller);
+                Counting::go_on(counting, number, caller);
                 count
             }
             None => own_function(scan, bitmap),
@@ -359,6 +383,7 @@ impl Counting {
             last_fetched: 0,
             knows_device: account::own_read_bytes().is_some(),
             copies: CopyTimes::none(),
+            turns: TurnsAtWork::begin(0),
             prints: HOW.get().prints,
             text: None,
         };
@@ -376,6 +401,7 @@ impl Counting {
     fn restart(&mut self) {
         self.last_seen = counts::seen();
         (self.last, self.last_fetched) = (counts::usage(&self.last_seen), fetched());
+        self.turns = TurnsAtWork::begin(self.nodes.len());
     }
 
     /// The one that a node with this state belongs to.
@@ -419,11 +445,12 @@ impl Counting {
         before
     }
 
-    /// The node that was at work before goes on.
+    /// The node that was at work before this one goes on.
     #[inline]
-    unsafe fn go_on(this: *mut Self, number: usize) {
+    unsafe fn go_on(this: *mut Self, returned: usize, number: usize) {
         // SAFETY: as in `enter`.
         let this = unsafe { &mut *this };
+        let number = this.nodes[returned].gives_to.unwrap_or(number);
         this.switch_to(number);
         if this.io_workers.is_some() && this.nodes.get(number).is_some_and(|node| node.reads_ahead) {
             this.begin_to_read(number);
@@ -435,6 +462,7 @@ impl Counting {
         if counts::has_changed(&self.last_seen) {
             self.charge();
         }
+        self.turns.turn_to(number);
         std::mem::replace(&mut self.at_work, number)
     }
 
@@ -522,8 +550,20 @@ impl Counting {
         }
     }
 
+    /// Takes note of each node's time in this process.
+    fn end_turns(&mut self) {
+        let waited = |counts: &NodeCounts| counts.ns(Counter::IoTime) + counts.ns(Counter::TempIoTime);
+        let waited: Vec<u64> = self.nodes.iter().map(|node| waited(&node.counts)).collect();
+        let turns = std::mem::replace(&mut self.turns, TurnsAtWork::begin(0));
+        for (node, ns) in self.nodes.iter_mut().zip(turns.end(&waited)) {
+            node.own_ns = ns;
+            node.counts[Counter::OwnTime] += ns as i64;
+        }
+    }
+
     /// Tells the leader what a worker has counted.
     fn tell(&mut self) {
+        self.end_turns();
         let Some(shared) = &self.shared else { return };
         for (number, node) in self.nodes.iter_mut().enumerate() {
             shared.add(number, &std::mem::take(&mut node.counts));
@@ -532,11 +572,13 @@ impl Counting {
 
     /// The query has ended.
     fn end(mut self: Box<Self>) -> Counted {
+        self.end_turns();
         // Right below a Gather it was set up anew too late for the first call. A Gather does nothing itself.
         for join in std::mem::take(&mut self.hash_joins) {
             if self.gathers.iter().any(|gather| gather.number == join.parent) {
                 let counts = std::mem::take(&mut self.nodes[join.parent].counts);
                 self.nodes[join.number].counts += counts;
+                self.nodes[join.number].own_ns += std::mem::take(&mut self.nodes[join.parent].own_ns);
             }
         }
         let of_workers = self.add_workers();
@@ -559,6 +601,7 @@ impl Counting {
         }
         let of = |node: &CountedNode| OfNode {
             counts: node.counts,
+            leader_ns: node.own_ns,
             by_workers: has_io_workers && node.reads_ahead,
         };
         let nodes = self.order.iter().map(|number| self.nodes.get(*number).map(of).unwrap_or_default());
@@ -651,7 +694,10 @@ impl Counting {
                 (*node).type_,
                 NodeTag::T_SeqScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SampleScanState
             );
-            self.nodes[number] = CountedNode { own_function, reads_ahead, ..CountedNode::default() };
+            let hashes = matches!((*node).type_, NodeTag::T_HashState | NodeTag::T_HashJoinState);
+            let gives_to = Some(above).filter(|above| self.nodes.get(*above).is_some_and(|node| node.hashes));
+            self.nodes[number] =
+                CountedNode { own_function, reads_ahead, gives_to, hashes, ..CountedNode::default() };
             self.take_note(node, number, above);
             number
         }

@@ -23,11 +23,13 @@ pub(crate) enum Counter {
     TempIoTime,
     /// Bytes that were fetched from storage.
     Device,
+    /// Nanoseconds.
+    OwnTime,
 }
 
 /// Of these, the server itself keeps so many.
 pub(super) const OF_SERVER: usize = Counter::Device as usize;
-pub(super) const COUNTERS: usize = OF_SERVER + 1;
+pub(super) const COUNTERS: usize = Counter::OwnTime as usize + 1;
 
 /// The server's counters of a process. Times are in the server's unit.
 pub(super) type Usage = [i64; OF_SERVER];
@@ -96,7 +98,7 @@ impl NodeCounts {
         u64::try_from(self[counter]).unwrap_or(0)
     }
 
-    /// A time in nanoseconds.
+    /// A time that the server measured, in nanoseconds.
     pub(crate) fn ns(&self, counter: Counter) -> u64 {
         u64::try_from(compat::nanoseconds(self[counter])).unwrap_or(0)
     }
