@@ -102,7 +102,7 @@ impl TurnsAtWork {
     }
 
     /// Now it is this part's turn; a number that no part has stands for none.
-    #[inline]
+    #[inline(always)]
     pub fn turn_to(&mut self, part: usize) {
         if self.timed_left > 0 {
             self.time();

@@ -64,6 +64,8 @@ unsafe extern "C-unwind" {
         count: u64,
     );
     fn standard_ExecutorEnd(query: *mut pg_sys::QueryDesc);
+    #[link_name = "check_stack_depth"]
+    fn server_check_stack_depth();
     #[cfg(feature = "pg15")]
     fn planstate_tree_walker(node: *mut pg_sys::PlanState, visit: VisitNode, context: *mut c_void) -> bool;
     #[cfg(not(feature = "pg15"))]
@@ -133,6 +135,31 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
         match watched.end {
             Some(before) => before(query),
             None => standard_ExecutorEnd(query),
+        }
+    }
+}
+
+/// An ERROR if the stack is too deep, as the server raises it at the first call of a node.
+///
+/// # Safety
+/// The ERROR must find nothing on its way that would have to be dropped.
+pub(in crate::pg) unsafe fn check_stack_depth() {
+    // SAFETY: the caller vouches for what an ERROR finds.
+    unsafe { server_check_stack_depth() }
+}
+
+/// Counts a row that a node returns, as the server does it where that is all that it counts.
+///
+/// # Safety
+/// `node` must be one that runs, and `slot` what it has returned.
+#[inline(always)]
+pub(in crate::pg) unsafe fn count_row(node: *mut pg_sys::PlanState, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        if let Some(instrument) = (*node).instrument.as_mut() {
+            let is_row = !slot.is_null() && u32::from((*slot).tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0;
+            instrument.running = true;
+            instrument.tuplecount += f64::from(u8::from(is_row));
         }
     }
 }

@@ -24,6 +24,7 @@ use io_probe_advise::plan;
 use io_probe_core::machine::account;
 use io_probe_core::run::turns_at_work::TurnsAtWork;
 use pgrx::pg_guard;
+use pgrx::pg_sys::InstrumentOption::{INSTRUMENT_BUFFERS, INSTRUMENT_ROWS, INSTRUMENT_TIMER};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::bitmaps::{self, BitmapScan};
@@ -145,20 +146,34 @@ impl Drop for Armed {
 }
 
 /// A node that is counted.
-#[derive(Default)]
 struct CountedNode {
     /// The node's own function.
     own_function: pg_sys::ExecProcNodeMtd,
     counts: NodeCounts,
     /// Does it have blocks read before it uses them? Then a hit may have come with a read.
     reads_ahead: bool,
-    /// Which node goes on when it returns; None for the one that was at work before. A Hash has its input
+    /// Which node goes on when it returns; OUTSIDE for the one that was at work before. A Hash has its input
     /// read in a call of its join, and is not called itself.
-    gives_to: Option<usize>,
+    gives_to: usize,
     /// Is it a Hash, or a join that has one?
     hashes: bool,
+    /// Is there more to do than to count, when it goes to work?
+    needs_care: bool,
     /// In this process.
     own_ns: u64,
+}
+
+impl CountedNode {
+    /// Of a number that the plan does not have.
+    const NONE: Self = Self {
+        own_function: None,
+        counts: NodeCounts::NONE,
+        reads_ahead: false,
+        gives_to: OUTSIDE,
+        hashes: false,
+        needs_care: false,
+        own_ns: 0,
+    };
 }
 
 /// A Gather, and the numbers of the nodes below it.
@@ -191,9 +206,11 @@ struct Counting {
     shared: Option<SharedCounts>,
     io_workers: Option<IoWorkers>,
     at_work: usize,
+    /// Does the server count and time each node as well?
+    instruments: bool,
     last: Usage,
-    /// As the server has it, all of it.
-    last_seen: pg_sys::BufferUsage,
+    /// [`counts::sum`] of it.
+    last_sum: i64,
     last_fetched: i64,
     knows_device: bool,
     copies: CopyTimes,
@@ -214,7 +231,6 @@ fn fetched() -> i64 {
 
 /// Is this the statement that is to be counted, run by EXPLAIN?
 unsafe fn is_armed(query: *mut pg_sys::QueryDesc) -> bool {
-    use pg_sys::InstrumentOption::{INSTRUMENT_ROWS, INSTRUMENT_TIMER};
     // SAFETY: the caller vouches for the query.
     unsafe {
         !ARMED.get().is_null()
@@ -228,7 +244,7 @@ pub(super) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
     // SAFETY: the executor hands us a query that is about to start.
     unsafe {
         if is_armed(query) && !HOW.get().prints {
-            (*query).instrument_options &= !pg_sys::InstrumentOption::INSTRUMENT_BUFFERS as i32;
+            (*query).instrument_options &= !INSTRUMENT_BUFFERS as i32;
         }
     }
     if shared_counts::is_worker() && OF_WORKER.get() == OfWorker::Nothing {
@@ -325,6 +341,16 @@ unsafe extern "C-unwind" fn end_counted(query: *mut pg_sys::QueryDesc) {
     }
 }
 
+/// Calls a node's own function for the first time.
+unsafe extern "C-unwind" fn counted_first(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as in `counted`.
+    unsafe {
+        compat::check_stack_depth();
+        (*node).ExecProcNode = Some(counted);
+        counted(node)
+    }
+}
+
 /// Calls a node's own function.
 unsafe extern "C-unwind" fn counted(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the executor calls us for a node that has our function, which is one of a query that is being
@@ -333,9 +359,12 @@ unsafe extern "C-unwind" fn counted(node: *mut pg_sys::PlanState) -> *mut pg_sys
         let counting = Counting::around((*node).state);
         let number = (*(*node).plan).plan_node_id as usize;
         let caller = Counting::enter(counting, number);
-        let own_function = (&(*counting).nodes)[number].own_function.unwrap_unchecked();
+        let own_function = (&(*counting).nodes).get_unchecked(number).own_function.unwrap_unchecked();
         let slot = own_function(node);
         Counting::go_on(counting, number, caller);
+        if !(*counting).instruments {
+            compat::count_row(node, slot);
+        }
         slot
     }
 }
@@ -378,8 +407,10 @@ impl Counting {
             shared: None,
             io_workers: None,
             at_work: OUTSIDE,
+            // SAFETY: as above.
+            instruments: unsafe { (*query).instrument_options as u32 & !INSTRUMENT_ROWS != 0 },
             last: [0; counts::OF_SERVER],
-            last_seen: pg_sys::BufferUsage::default(),
+            last_sum: 0,
             last_fetched: 0,
             knows_device: account::own_read_bytes().is_some(),
             copies: CopyTimes::none(),
@@ -399,9 +430,17 @@ impl Counting {
 
     /// Begins to count.
     fn restart(&mut self) {
-        self.last_seen = counts::seen();
-        (self.last, self.last_fetched) = (counts::usage(&self.last_seen), fetched());
+        self.last_sum = counts::sum();
+        (self.last, self.last_fetched) = (counts::usage(&counts::seen()), fetched());
         self.turns = TurnsAtWork::begin(self.nodes.len());
+        for node in self.nodes.iter_mut().filter(|node| node.reads_ahead) {
+            node.needs_care = self.io_workers.is_some();
+        }
+        for join in &self.hash_joins {
+            if let Some(parent) = self.nodes.get_mut(join.parent) {
+                parent.needs_care = true;
+            }
+        }
     }
 
     /// The one that a node with this state belongs to.
@@ -431,46 +470,51 @@ impl Counting {
     }
 
     /// A node goes to work. Returns which one was at work.
-    #[inline]
+    #[inline(always)]
     unsafe fn enter(this: *mut Self, number: usize) -> usize {
-        // SAFETY: nobody else has a reference to it.
+        // SAFETY: nobody else has a reference to it. The number is that of a node that has our function.
         let this = unsafe { &mut *this };
         let before = this.switch_to(number);
-        if !this.hash_joins.is_empty() {
-            this.take_back_hash_joins(number);
-        }
-        if this.nodes[number].reads_ahead && this.io_workers.is_some() {
-            this.begin_to_read(number);
+        if unsafe { this.nodes.get_unchecked(number) }.needs_care {
+            this.enter_with_care(number);
         }
         before
     }
 
     /// The node that was at work before this one goes on.
-    #[inline]
-    unsafe fn go_on(this: *mut Self, returned: usize, number: usize) {
+    #[inline(always)]
+    unsafe fn go_on(this: *mut Self, returned: usize, before: usize) {
         // SAFETY: as in `enter`.
         let this = unsafe { &mut *this };
-        let number = this.nodes[returned].gives_to.unwrap_or(number);
+        let gives_to = unsafe { this.nodes.get_unchecked(returned) }.gives_to;
+        let number = if gives_to == OUTSIDE { before } else { gives_to };
         this.switch_to(number);
-        if this.io_workers.is_some() && this.nodes.get(number).is_some_and(|node| node.reads_ahead) {
+        if this.nodes.get(number).is_some_and(|node| node.needs_care) {
             this.begin_to_read(number);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn switch_to(&mut self, number: usize) -> usize {
-        if counts::has_changed(&self.last_seen) {
+        let sum = counts::sum();
+        if sum != self.last_sum {
+            self.last_sum = sum;
             self.charge();
         }
         self.turns.turn_to(number);
         std::mem::replace(&mut self.at_work, number)
     }
 
+    #[cold]
+    fn enter_with_care(&mut self, number: usize) {
+        self.take_back_hash_joins(number);
+        self.begin_to_read(number);
+    }
+
     /// Gives the node that is at work what was used since the last time.
     #[inline(never)]
     fn charge(&mut self) {
-        self.last_seen = counts::seen();
-        let now = &counts::usage(&self.last_seen);
+        let now = &counts::usage(&counts::seen());
         self.settle();
         let has_read = counts::has_read(now, &self.last);
         if self.at_work == OUTSIDE {
@@ -525,21 +569,47 @@ impl Counting {
 
     /// A parallel hash join of the leader that has set itself up anew calls our function again, before the
     /// node above it calls it.
-    #[cold]
     fn take_back_hash_joins(&mut self, parent: usize) {
         for join in self.hash_joins.iter().filter(|join| join.parent == parent) {
             // SAFETY: a node of the query, which has not ended.
-            let state = unsafe { &mut *join.state };
-            if state.ExecProcNodeReal.map(|function| function as usize) != Some(counted as *const () as usize)
-            {
-                self.nodes[join.number].own_function = state.ExecProcNodeReal;
-                state.ExecProcNodeReal = Some(counted);
+            unsafe {
+                if !self.is_ours(join.state) {
+                    self.nodes[join.number].own_function = self.make_ours(join.state);
+                }
             }
         }
     }
 
+    /// Does a node call our function?
+    unsafe fn is_ours(&self, node: *mut pg_sys::PlanState) -> bool {
+        // SAFETY: the caller vouches for the node.
+        let function =
+            unsafe { if self.instruments { (*node).ExecProcNodeReal } else { (*node).ExecProcNode } };
+        let function = function.map(|function| function as usize);
+        [counted, counted_first].iter().any(|ours| Some(*ours as *const () as usize) == function)
+    }
+
+    /// Has a node call our function. Returns its own.
+    unsafe fn make_ours(&self, node: *mut pg_sys::PlanState) -> pg_sys::ExecProcNodeMtd {
+        // SAFETY: the caller vouches for the node.
+        unsafe {
+            let own_function = (*node).ExecProcNodeReal;
+            if self.instruments {
+                (*node).ExecProcNodeReal = Some(counted);
+            } else {
+                (*node).ExecProcNode = Some(counted_first);
+            }
+            own_function
+        }
+    }
+
+    /// Takes note of who reads from now on, if the I/O workers may do it for this node.
     #[cold]
     fn begin_to_read(&mut self, number: usize) {
+        let reads_ahead = self.nodes.get(number).is_some_and(|node| node.reads_ahead);
+        if !reads_ahead || self.io_workers.is_none() {
+            return;
+        }
         let shares = self.io_workers.as_mut().map(|workers| workers.begin(number)).unwrap_or_default();
         self.give(&shares);
     }
@@ -685,19 +755,19 @@ impl Counting {
                 return above;
             };
             if self.nodes.len() <= number {
-                self.nodes.resize_with(number + 1, CountedNode::default);
+                self.nodes.resize_with(number + 1, || CountedNode::NONE);
             }
             self.order.push(number);
-            let own_function = (*node).ExecProcNodeReal;
-            (*node).ExecProcNodeReal = Some(counted);
+            let own_function = self.make_ours(node);
             let reads_ahead = matches!(
                 (*node).type_,
                 NodeTag::T_SeqScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SampleScanState
             );
             let hashes = matches!((*node).type_, NodeTag::T_HashState | NodeTag::T_HashJoinState);
-            let gives_to = Some(above).filter(|above| self.nodes.get(*above).is_some_and(|node| node.hashes));
+            let is_of_hash = self.nodes.get(above).is_some_and(|above| above.hashes);
+            let gives_to = if is_of_hash { above } else { OUTSIDE };
             self.nodes[number] =
-                CountedNode { own_function, reads_ahead, gives_to, hashes, ..CountedNode::default() };
+                CountedNode { own_function, reads_ahead, gives_to, hashes, ..CountedNode::NONE };
             self.take_note(node, number, above);
             number
         }

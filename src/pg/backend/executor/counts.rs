@@ -40,14 +40,17 @@ pub(super) fn seen() -> pg_sys::BufferUsage {
     unsafe { pg_sys::pgBufferUsage }
 }
 
-/// Has it changed? This is asked for each row of each node.
-#[inline]
-pub(super) fn has_changed(seen: &pg_sys::BufferUsage) -> bool {
+/// All that this process has used so far, in one number: no counter ever decreases, so that none has changed
+/// if this has not. It is asked for twice for each row of each node.
+#[inline(always)]
+pub(super) fn sum() -> i64 {
     const WORDS: usize = size_of::<pg_sys::BufferUsage>() / size_of::<i64>();
-    let before = std::ptr::from_ref(seen).cast::<[i64; WORDS]>();
-    let now = (&raw const pg_sys::pgBufferUsage).cast::<[i64; WORDS]>();
-    // SAFETY: both are made of numbers of this size.
-    unsafe { (0..WORDS).fold(0, |changed, word| changed | (*before)[word] ^ (*now)[word]) != 0 }
+    // Blocks that were dirtied or written: shared ones, and local ones.
+    const NOT_COUNTED: [usize; 4] = [2, 3, 6, 7];
+    let words = (&raw const pg_sys::pgBufferUsage).cast::<[i64; WORDS]>();
+    // SAFETY: a variable of this process, made of numbers of this size.
+    let word = |word: usize| unsafe { (*words)[word] };
+    (0..WORDS).filter(|word| !NOT_COUNTED.contains(word)).fold(0, |sum, at| sum.wrapping_add(word(at)))
 }
 
 /// What is counted of it.
@@ -78,6 +81,8 @@ pub(super) fn has_read(now: &Usage, before: &Usage) -> bool {
 pub(crate) struct NodeCounts([i64; COUNTERS]);
 
 impl NodeCounts {
+    pub(super) const NONE: Self = Self([0; COUNTERS]);
+
     pub(super) fn of(counts: [i64; COUNTERS]) -> Self {
         Self(counts)
     }
