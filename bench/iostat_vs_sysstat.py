@@ -1,23 +1,23 @@
 #!/usr/bin/env -S python3 -B
-"""io_probe_iostat and io_probe_iostat_query beside iostat -x, all three on one device at once.
+"""io_probe_iostat beside iostat -x, both on one device at once.
 
     iostat_vs_sysstat.py DEVICE DIRECTORY OFFSET
                                 on the server that the environment names; run.sh starts one. DIRECTORY
                                 is on DEVICE (loop0, say), which must be unused beyond OFFSET bytes
 
-They run for SECONDS_ALL (60), a sample a second: `ours` in one session, `query` in another, around pg_sleep. fio
-begins after all three have begun. It has ended, and all is synced, some seconds before the first of the three ends. So
-all three see the same requests, though their intervals begin and end at different moments. fio reads and writes at
+They run for SECONDS_ALL (60), a sample a second. fio begins after both have begun. It has ended, and all is synced,
+some seconds before the first of the two ends. So both see the same requests, though their intervals begin and end at
+different moments. fio reads and writes at
 random with fdatasync, reads and writes small neighbours that the kernel merges, and discards.
 
 Each line is about one figure over the whole time: a rate is given as its sum, a mean by request (await, areq) as the
 sum over all requests by their number, aqu_sz and util_pct as their sum in seconds, cpu_*_pct as a mean. `kernel` is
-what the device's counters say, where they have the figure. The verdict compares `ours` and `query` with `iostat`:
-    met       both differ by 0.5 % at most, or by what iostat's two decimals, and for cpu_*_pct the moments at which
-              it began and ended, leave open (`allowed`)
-    MISSED    one of the two differs by more
+what the device's counters say, where they have the figure. The verdict compares `ours` with `iostat`:
+    met       it differs by 0.5 % at most, or by what iostat's two decimals, and for cpu_*_pct the moments at which
+              iostat began and ended, leave open (`allowed`)
+    MISSED    it differs by more
     -         there was nothing to compare
-The lines `CPU` say how much of one core a session's process used, its threads included; the goal is less than 0.5 %.
+The line `CPU` says how much of one core the session's process used; the goal is less than 0.5 %.
 """
 
 import json
@@ -164,21 +164,21 @@ def allowed(column, statistics, their, edges):
     return max(TOLERANCE * their, rounding * their + edge)
 
 
-def verdict(values, their, allowed):
-    if not their and not any(values):
+def verdict(value, their, allowed):
+    if not their and not value:
         return "-"
-    return "met" if all(abs(value - their) <= allowed for value in values) else "MISSED"
+    return "met" if abs(value - their) <= allowed else "MISSED"
 
 
-# --- the observers ---------------------------------------------------------------------------------------------------
+# --- the observer ----------------------------------------------------------------------------------------------------
 
 
 def observer():
-    """A session in which both functions were called once: what a first call costs is not what sampling costs."""
+    """A session in which the function was called once: what a first call costs is not what sampling costs."""
     from lib import Session
 
     session = Session()
-    session.run("SELECT count(*) FROM io_probe_iostat_full('100 ms'), io_probe_iostat_query_full('SELECT 1')")
+    session.run("SELECT count(*) FROM io_probe_iostat_full('100 ms')")
     return session
 
 
@@ -193,7 +193,7 @@ def counters(device):
         return [int(word) for word in file.read().split()]
 
 
-LINE = "{:<7} {:<15} {:>12} {:>12} {:>12} {:>12} {:>8} {:>8} {:>9}  {}"
+LINE = "{:<7} {:<15} {:>12} {:>12} {:>12} {:>8} {:>9}  {}"
 
 
 def main(device, directory, offset):
@@ -201,7 +201,7 @@ def main(device, directory, offset):
     work = seconds - LEAD_SECONDS - TRAIL_SECONDS
     if work < 1:
         give_up(f"SECONDS_ALL must be more than {LEAD_SECONDS + TRAIL_SECONDS}")
-    sessions = {"ours": observer(), "query": observer()}
+    session = observer()
     job = tempfile.NamedTemporaryFile("w", suffix=".fio")
     job.write(FIO.format(directory=directory, device=device, offset=offset, seconds=work))
     job.flush()
@@ -209,12 +209,10 @@ def main(device, directory, offset):
     run(["sync", "-f", directory])
     time.sleep(1)
 
-    cpu_before = {name: cpu_seconds(session.pid) for name, session in sessions.items()}
+    cpu_before = cpu_seconds(session.pid)
     before = counters(device)
     options = f"""options => '{{"device": "{device}"}}'"""
-    sessions["ours"].start_rows(f"SELECT * FROM io_probe_iostat_full('1 s', {seconds}, {options})")
-    sessions["query"].start_rows(f"""SELECT * FROM io_probe_iostat_query_full('SELECT pg_sleep({seconds})', '1 s', {options})
-        WHERE device IS NOT NULL""")
+    session.start_rows(f"SELECT * FROM io_probe_iostat_full('1 s', {seconds}, {options})")
     command = ["iostat", "-x", "-y", "-o", "JSON", device, "1", str(seconds)]
     environment = {**os.environ, "LC_ALL": "C", "S_COLORS": "never"}
     started = time.time()
@@ -225,7 +223,7 @@ def main(device, directory, offset):
     work_ended = time.time()
     told, _ = iostat.communicate()
     ended = time.time()
-    rows = {name: session.finish_rows() for name, session in sessions.items()}
+    rows = session.finish_rows()
     after = counters(device)
 
     errors = [job["jobname"] for job in fio["jobs"] if job["error"]]
@@ -236,28 +234,24 @@ def main(device, directory, offset):
         give_up(f"{len(statistics)} reports of iostat; {ended - work_ended:.1f} s after the last request")
     their = theirs(statistics, (ended - started) / seconds)
     kernel = kernels(before, after)
-    both = {name: ours(of_one) for name, of_one in rows.items()}
-    edges = {}
-    for name, of_one in rows.items():
-        lasted = sum(row["elapsed_ms"] for row in of_one) / 1000
-        if any(row["status"] != "ok" for row in of_one) or abs(lasted - seconds) > 1:
-            give_up(f"{name}: {lasted} s, {set(row['status'] for row in of_one)}")
-        last = psql(f"SELECT extract(epoch FROM '{of_one[-1]['sampled_at']}'::timestamptz)")
-        edges[name] = abs(float(last) - ended) + abs(float(last) - lasted - started)
-    print(LINE.format(*"server figure ours query iostat kernel ours/i query/i allowed verdict".split()))
+    found = ours(rows)
+    lasted = sum(row["elapsed_ms"] for row in rows) / 1000
+    if any(row["status"] != "ok" for row in rows) or abs(lasted - seconds) > 1:
+        give_up(f"{lasted} s, {set(row['status'] for row in rows)}")
+    last = float(psql(f"SELECT extract(epoch FROM '{rows[-1]['sampled_at']}'::timestamptz)"))
+    edges = abs(last - ended) + abs(last - lasted - started)
+    print(LINE.format(*"server figure ours iostat kernel ours/i allowed verdict".split()))
     for column in [*SUMS, *MEANS, *CPU]:
-        values = [found[column] for found in both.values()]
-        most = allowed(column, statistics, their[column], max(edges.values()))
-        ratios = [f"{value / their[column]:.4f}" if their[column] else "" for value in values]
-        figures = [f"{value:.3f}" for value in [*values, their[column]]]
+        most = allowed(column, statistics, their[column], edges)
+        ratio = f"{found[column] / their[column]:.4f}" if their[column] else ""
+        figures = [f"{value:.3f}" for value in [found[column], their[column]]]
         of_kernel = f"{kernel[column]:.3f}" if column in kernel else ""
         percent = f"{100 * most / their[column]:.2f} %" if their[column] else ""
-        print(LINE.format(server_version(), column, *figures, of_kernel, *ratios, percent,
-                          verdict(values, their[column], most)))  # fmt: skip
-    for name, session in sessions.items():
-        used = [now - then for now, then in zip(cpu_seconds(session.pid), cpu_before[name])]
-        said = "met" if used[0] / seconds < MOST_CPU else "MISSED"
-        print(f"CPU of {name}: {used[0] / seconds:.2%} of a core (its main thread {used[1] / seconds:.3%})  {said}")
+        print(LINE.format(server_version(), column, *figures, of_kernel, ratio, percent,
+                          verdict(found[column], their[column], most)))  # fmt: skip
+    used = [now - then for now, then in zip(cpu_seconds(session.pid), cpu_before)]
+    said = "met" if used[0] / seconds < MOST_CPU else "MISSED"
+    print(f"CPU: {used[0] / seconds:.2%} of a core (its main thread {used[1] / seconds:.3%})  {said}")
     sys.stdout.flush()
 
 

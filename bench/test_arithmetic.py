@@ -204,9 +204,9 @@ class IostatVsSysstat(unittest.TestCase):
         assert (kernel["rareq_kb"], kernel["f_await_ms"]) == (10.24, 1.5), kernel
         assert "w_await_ms" not in kernel, kernel
 
-        assert iostat.verdict([100.4, 99.6], 100, 0.5) == "met"
-        assert iostat.verdict([100.4, 99.4], 100, 0.5) == "MISSED"
-        assert iostat.verdict([0, 0], 0, 0) == "-" and iostat.verdict([0.1, 0], 0, 0) == "MISSED"
+        assert iostat.verdict(100.4, 100, 0.5) == iostat.verdict(99.6, 100, 0.5) == "met"
+        assert iostat.verdict(100.6, 100, 0.5) == iostat.verdict(99.4, 100, 0.5) == "MISSED"
+        assert iostat.verdict(0, 0, 0) == "-" and iostat.verdict(0.1, 0, 0) == "MISSED"
         # Half a percent of a large figure; three standard deviations of the rounding, 0.01 / sqrt(12), of a
         # small one; an edge.
         assert iostat.allowed("r_s", reports, 400, 0) == 2 and iostat.allowed("w_s", reports, 0, 0) == 0

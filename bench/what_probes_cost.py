@@ -67,7 +67,6 @@ CALLS = [
     ("io_probe_report_full('probed')", False),
     ("io_probe_correlation_full('probed')", True),
     ("io_probe_evict('probed')", True),
-    (f"io_probe_iostat_query_full('{QUERY}')", False),
     (f"io_probe_explain_full('{QUERY}', execute => true)", False),
     ("io_probe_record('ping', 'probed')", False),
     ("io_probe_iostat_full()", True),

@@ -43,8 +43,6 @@ SELECT op, path, relname, future FROM io_probe_ping_full('pg_class', count => 1,
 ALTER TYPE io_probe_sync_full_row DROP ATTRIBUTE method, DROP ATTRIBUTE directory, ADD ATTRIBUTE future text[];
 ALTER TYPE io_probe_iostat_full_row DROP ATTRIBUTE sample, DROP ATTRIBUTE notes, ADD ATTRIBUTE future text[];
 SELECT DISTINCT elapsed_ms > 0 AS elapsed_ms, future FROM io_probe_iostat_full('10 ms');
-ALTER TYPE io_probe_iostat_query_full_row DROP ATTRIBUTE wal_bytes, DROP ATTRIBUTE notes, ADD ATTRIBUTE future bigint;
-SELECT query_rows, future FROM io_probe_iostat_query_full('SELECT 1') WHERE sample IS NULL;
 ALTER TYPE io_probe_recommend_full_row DROP ATTRIBUTE why, DROP ATTRIBUTE evidence, ADD ATTRIBUTE future jsonb;
 SELECT setting, recommended, future FROM io_probe_recommend_full(settings => '{wal_sync_method}');
 SET LOCAL pg_io_probe.scratch_reserve = 0;
@@ -106,7 +104,6 @@ SELECT path FROM "Other schema".io_probe_ping_full('toasted', count => 1);
 SET pg_io_probe.scratch_reserve = 0;
 SELECT section FROM "Other schema".io_probe_sync_full('pg_default', duration => '1 ms', sections => '{no_sync}');
 SELECT count(*) > 0 AS works FROM "Other schema".io_probe_iostat_full('10 ms');
-SELECT query_rows FROM "Other schema".io_probe_iostat_query_full('SELECT 1 FROM public.toasted') WHERE sample IS NULL;
 SELECT setting, current, relid FROM "Other schema".io_probe_recommend_full(settings => '{seq_page_cost}');
 SELECT "Other schema".io_probe_record('ping', 'public.toasted', '{"count": 1}') AS run \gset
 SELECT "Other schema".io_probe_record('recommend', args => '{"settings": ["wal_sync_method"]}') AS run \gset
@@ -116,6 +113,9 @@ SELECT verdict FROM "Other schema".io_probe_changes();
 SELECT metric FROM "Other schema".io_probe_compare(:run, :run);
 SELECT "Other schema".io_probe_prune('0', force => true);
 SELECT relid FROM "Other schema".io_probe_explain_full('SELECT FROM public.toasted');
+SET client_min_messages = warning;
+SELECT actual_rows FROM "Other schema".io_probe_explain_full('SELECT FROM public.toasted', true) WHERE node_id = 1;
+RESET client_min_messages;
 SET ROLE regress_io_probe_user;
 SELECT fork FROM "Other schema".io_probe_evict(:toast);
 SELECT section FROM "Other schema".io_probe_sync_full('pg_default', duration => '1 ms', sections => '{no_sync}');

@@ -28,7 +28,6 @@ INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept':
                ('recommend', true, '{"settings": ["wal_sync_method"]}'),
                ('recommend', false, '{"settings": ["wal_sync_method"]}'),
                ('iostat', false, '{"every": "10 ms"}'),
-               ('iostat_query', false, '{"query": "SELECT ''it''''s\\'' FROM kept", "every": "10 ms"}'),
                ('device', false, '{}'), ('counters', false, '{}'), ('cache', true, '{}')) AS v(probe, on_table, args);
 SELECT probe, status, sqlstate, message, object, relid = 'kept'::regclass AS relid, relkind, schemaname, relname,
        rel_bytes = pg_relation_size('kept') AS rel_bytes, spcname = 'pg_default' AS spcname
@@ -135,7 +134,7 @@ SELECT refused(:'value'::jsonb || jsonb_build_object('later', repeat('x', 1 << 2
   'relation', jsonb_build_object('later', repeat('x', 1 << 20)), 'status', 'failed', 'message', repeat('x', 1 << 20))) AS message;
 SELECT length(message) AS message, length(result::text) < 1000 AS row FROM io_probe_runs JOIN io_probe_results ON run_id = id
   WHERE label = 'refused' AND status = 'failed';
-SELECT io_probe_record('iostat_query', args => jsonb_build_object('query', '--' || repeat('x', 10000))); \echo :SQLSTATE
+SELECT io_probe_record('ping', 'kept', jsonb_build_object('path', repeat('x', 10001))); \echo :SQLSTATE
 DELETE FROM io_probe_results WHERE run_id IN (SELECT id FROM io_probe_runs WHERE label = 'refused');
 DELETE FROM io_probe_runs WHERE label = 'refused';
 
@@ -192,7 +191,6 @@ SELECT io_probe_record('scan', 'kept'); \echo :SQLSTATE
 SELECT io_probe_record('evict', 'kept'); \echo :SQLSTATE
 SELECT io_probe_record('seqscan'); \echo :SQLSTATE
 SELECT io_probe_record('sync', 'kept'); \echo :SQLSTATE
-SELECT io_probe_record('iostat_query'); \echo :SQLSTATE
 SELECT io_probe_record('seqscan', 0); \echo :SQLSTATE
 SELECT io_probe_record('seqscan', 'pg_views'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"count": 1, "paths": ["os"]}'); \echo :SQLSTATE
@@ -202,10 +200,7 @@ SELECT io_probe_record('ping', 'kept', '[]'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"count": 0}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"options": {"speed": 1}}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"options": "speed"}'); \echo :SQLSTATE
-SELECT io_probe_record('iostat_query', args => '{"query": "SELECT nothing"}'); \echo :SQLSTATE
-SELECT io_probe_record('iostat_query', args => '{"query": "DELETE FROM kept"}'); \echo :SQLSTATE
-SELECT io_probe_record('iostat_query', args => '{"query": "SELECT 1/0"}'); \echo :SQLSTATE
-SELECT io_probe_record('iostat_query', args => '{"query": "SELECT io_probe_record(''device'')"}'); \echo :SQLSTATE
+SELECT io_probe_record('ping', 'kept', '{"path": "it''s\\"}'); \echo :SQLSTATE
 \set VERBOSITY sqlstate
 SELECT io_probe_record('ping', 'kept', '{"count": "many"}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"count": [1, 2]}'); \echo :SQLSTATE
@@ -237,18 +232,25 @@ SELECT DISTINCT io_probe_measure('seqscan', 'kept', args::jsonb) -> 'args' AS ar
 COMMIT;
 
 -- bad luck is kept, and takes nothing with it
-CREATE FUNCTION unlucky(state text) RETURNS int LANGUAGE plpgsql AS
-  $$ BEGIN RAISE 'bad luck' USING ERRCODE = state; END $$;
+CREATE TABLE twice AS SELECT 1 AS id FROM generate_series(1, 2);
+\set VERBOSITY sqlstate
+CREATE UNIQUE INDEX CONCURRENTLY half_built ON twice (id);
+\set VERBOSITY default
+SET pg_io_probe.scratch_reserve = 2147483647;
 BEGIN;
-CREATE TABLE meanwhile AS SELECT io_probe_record('iostat_query', args => '{"query": "SELECT unlucky(''58030'')"}', label => 'bad') AS id;
-INSERT INTO meanwhile SELECT io_probe_record('iostat_query', args => '{"query": "SELECT unlucky(''AB12Z'')"}', label => 'bad');
+CREATE TABLE meanwhile AS SELECT io_probe_record('ping', 'half_built', '{"count": 1}', 'bad') AS id;
+SET LOCAL client_min_messages = error;
+INSERT INTO meanwhile SELECT io_probe_record('ping', 'kept', '{"count": 1, "mode": "write"}', 'bad');
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 SELECT count(*) FROM io_probe_progress();
 COMMIT;
-SELECT label, status, sqlstate, message, elapsed_ms > 0 AS elapsed_ms, object FROM io_probe_runs JOIN meanwhile USING (id) ORDER BY id;
+SELECT label, status, sqlstate, regexp_replace(message, '"/.*"(.*) \d+', '"…"\1 …') AS message, elapsed_ms > 0 AS elapsed_ms, object
+  FROM io_probe_runs JOIN meanwhile USING (id) ORDER BY id;
 SELECT count(*) FROM io_probe_results JOIN meanwhile ON run_id = id;
 DROP TABLE meanwhile;
-SELECT io_probe_measure('iostat_query', args => '{"query": "SELECT unlucky(''58030'')"}') ->> 'status' AS status;
+SELECT io_probe_measure('ping', 'half_built', '{"count": 1}') ->> 'status' AS status;
+SET pg_io_probe.scratch_reserve = 0;
+DROP TABLE twice;
 -- the settings are the caller's again
 SELECT current_setting('search_path') AS search_path, current_user = session_user AS same_user;
 -- whatever stands before it on search_path, pg_temp included, the runs go where they belong
@@ -303,5 +305,5 @@ SELECT io_probe_prune('1 day', force => NULL);
 SELECT io_probe_prune('0', force => true) = count(*) AS all FROM io_probe_runs;
 SELECT (SELECT count(*) FROM io_probe_runs) AS runs, (SELECT count(*) FROM io_probe_results) AS results;
 
-DROP FUNCTION typed, refused, unlucky;
+DROP FUNCTION typed, refused;
 DROP TABLE kept, called;

@@ -63,20 +63,20 @@ SELECT io_probe_import(io_probe_measure('ping', 'secret_pkey', '{"count": 1, "pa
 -- those that take a right of their own take it here, too
 SELECT io_probe_record('seqscan', 'secret', '{"cold": true}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'secret', '{"mode": "write"}'); \echo :SQLSTATE
--- a query is his, whoever owns the runs
+-- a query is his
 RESET ROLE;
 CREATE TABLE guarded ();
 CREATE FUNCTION who_am_i() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
-  RAISE NOTICE 'query of %', current_user; END $$;
-GRANT EXECUTE ON FUNCTION io_probe_iostat_query, io_probe_iostat_query_full TO regress_io_probe_prober;
+  RAISE WARNING 'query of %', current_user; END $$;
 SET ROLE regress_io_probe_prober;
-SELECT io_probe_record('iostat_query', args => '{"query": "SELECT who_am_i()"}') > 0 AS recorded;
-SELECT io_probe_record('iostat_query', args => '{"query": "SELECT FROM guarded"}'); \echo :SQLSTATE
+SET client_min_messages = warning;
+SELECT count(*) > 0 AS explained FROM io_probe_explain('SELECT who_am_i()', true);
+RESET client_min_messages;
+SELECT count(*) FROM io_probe_explain('SELECT FROM guarded', true); \echo :SQLSTATE
 SELECT current_user;
 RESET ROLE;
 DROP FUNCTION who_am_i;
 DROP TABLE guarded;
-REVOKE EXECUTE ON FUNCTION io_probe_iostat_query, io_probe_iostat_query_full FROM regress_io_probe_prober;
 SELECT probe, rolname, label, relname, status FROM io_probe_runs ORDER BY id;
 -- what is stored he neither reads nor changes but by these functions
 SET ROLE regress_io_probe_prober;

@@ -59,7 +59,7 @@ pub(crate) struct Call {
     pub(crate) progress: Progress,
     /// Why the attempts that are left do not begin any more, if so.
     ended: Cell<Option<Stop>>,
-    _charge: Option<statement_budget::Charge>,
+    _charge: statement_budget::Charge,
     _lock: Option<ProbeLock>,
 }
 
@@ -109,13 +109,6 @@ impl Begin {
         Ok((self.start(None, Some(rel))?, relation))
     }
 
-    /// Begins for as long as a query of the user's runs, which may be a probe under its own bounds. Takes no
-    /// probe lock, and charges nothing.
-    pub(crate) fn beside_query(self) -> Result<Call> {
-        refuse_in_parallel()?;
-        Ok(self.charged(None, None, None))
-    }
-
     fn check_rights(&self) -> Result<()> {
         if self.evicts {
             check_right("evict caches", Probe::Evict, self.probe.evicting())?;
@@ -147,18 +140,9 @@ impl Begin {
 
     fn start(&self, lock: Option<ProbeLock>, rel: Option<pg_sys::Oid>) -> Result<Call> {
         let charge = statement_budget::start()?;
-        Ok(self.charged(lock, Some(charge), rel))
-    }
-
-    fn charged(
-        &self,
-        lock: Option<ProbeLock>,
-        charge: Option<statement_budget::Charge>,
-        rel: Option<pg_sys::Oid>,
-    ) -> Call {
         interrupts::shut_down_at_exit();
         let progress = Progress::start(self.probe as i64, self.probe.waits_for(), rel);
-        Call { progress, ended: Cell::new(None), _charge: charge, _lock: lock }
+        Ok(Call { progress, ended: Cell::new(None), _charge: charge, _lock: lock })
     }
 }
 

@@ -61,7 +61,7 @@ impl Error {
         untranslatable = ERRCODE_UNTRANSLATABLE_CHARACTER;
         /// Memory that the system does not give.
         no_memory = ERRCODE_OUT_OF_MEMORY;
-        /// More than the extension is ready to hold in memory, or to run at once.
+        /// More than the extension is ready to hold in memory.
         too_large = ERRCODE_PROGRAM_LIMIT_EXCEEDED;
     }
 

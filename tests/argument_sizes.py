@@ -28,14 +28,14 @@ STORED = {
 }
 CALLS = [
     "explain(query)",
-    "iostat_query(query)",
+    "explain_text(query)",
     "explain(plan => plan)",
     "import(result)",
     "import('{}', label)",
     "record('ping', 'probed', label => label)",
     "record(label, 'probed')",
-    "record('iostat_query', args => args)",
-    "measure('iostat_query', args => args)",
+    "record('ping', 'probed', args => args)",
+    "measure('ping', 'probed', args => args)",
     "compare(label, label)",
     "seqscan('probed', words)",
     "seqscan('probed', fork => label)",
@@ -208,27 +208,20 @@ class ArgumentSizes(unittest.TestCase):
                 self.assertEqual(session.value("SELECT pg_backend_pid()"), session.pid)
 
     def test_messages(self):
-        """An ERROR that a query raises passes whole, if the server has memory for it; a record keeps the start of its message."""
+        """An ERROR that a query raises passes whole, if the server has memory for it."""
         session = self.session()
         session.run(f"""CREATE FUNCTION shout(size int DEFAULT {LARGE}) RETURNS int LANGUAGE plpgsql AS
                 $$BEGIN RAISE 'x%', repeat('x', size) USING ERRCODE = 'ZX123'; END$$;
             CREATE FUNCTION caught(query text, OUT code text, OUT length int) LANGUAGE plpgsql AS
                 $$BEGIN EXECUTE query; EXCEPTION WHEN OTHERS THEN code := SQLSTATE; length := length(SQLERRM); END$$""")
-        for call in ["iostat_query('SELECT shout()')", "explain('SELECT shout()', true)"]:
-            with self.subTest(call):
-                query = literal(f"SELECT * FROM io_probe_{call}")
-                self.assertEqual(session.row(f"SELECT * FROM caught({query})"), {"code": "ZX123", "length": LARGE + 1})
+        query = literal("SELECT * FROM io_probe_explain('SELECT shout()', true)")
+        self.assertEqual(session.row(f"SELECT * FROM caught({query})"), {"code": "ZX123", "length": LARGE + 1})
         for size in range(10, 255, 5 if LONG else 60):
             for further in [150, 350, 700]:
-                for call in ["explain('SELECT shout({})', true)", "iostat_query('SELECT shout({})')"]:
-                    query = literal(f"SELECT FROM io_probe_{call.format(size * 1_000_000)}")
-                    with self.subTest(query, further=further), bounded(session, further):
-                        ended, told = self.ends(session, f"SELECT code FROM caught({query})")
-                        self.assertIn(ended if ended != "ok" else told[0], ["53200", "ZX123"])
-        run = """INSERT INTO recorded SELECT io_probe_record('iostat_query', args => '{"query": "SELECT shout()"}')"""
-        session.run(f"CREATE TABLE recorded (id bigint); {run}; BEGIN; SAVEPOINT s; {run}; COMMIT")
-        runs = session.rows("SELECT status, sqlstate, length(message) FROM io_probe_runs JOIN recorded USING (id)")
-        self.assertEqual(runs, [{"status": "failed", "sqlstate": "ZX123", "length": 10_000}] * 2)
+                query = literal(f"SELECT FROM io_probe_explain('SELECT shout({size * 1_000_000})', true)")
+                with self.subTest(query, further=further), bounded(session, further):
+                    ended, told = self.ends(session, f"SELECT code FROM caught({query})")
+                    self.assertIn(ended if ended != "ok" else told[0], ["53200", "ZX123"])
 
 
 # Takes all memory but for pieces of some bytes, and then goes on.

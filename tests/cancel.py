@@ -58,6 +58,7 @@ OTHERS = [
     other("ping", count=60, every="1 s", mode="pingpong"),
     other("ping", count=10000, every="0", mode="write"),
     other("ping", count=1, mode="write", path="os"),
+    other("iostat", table=None, every="100 ms", count=300),
     other("sync", table=None),
     *[other("sync", table=None, sections=[section]) for section in SYNC_SECTIONS],
     other("sync", table=None, sections=["wal_segment"], depth=16),
@@ -160,7 +161,7 @@ class Cancel(unittest.TestCase):
         for probe, engine, table, arguments in OTHERS:
             if engine in ["auto", *engines(self.control)] and (known or probe != "readahead"):
                 words = [probe, engine, table or "no table", *(f"{name} {value}" for name, value in arguments.items())]
-                brief = {**arguments, **({"count": 1} if probe == "ping" else {"duration": "20 ms"})}
+                brief = {**arguments, **({"count": 1} if probe in ["ping", "iostat"] else {"duration": "20 ms"})}
                 before = rows_of(probe, table and "dense", **brief)
                 yield ", ".join(words), engine, before, repeated(probe, table, **arguments)
 

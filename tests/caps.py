@@ -315,7 +315,6 @@ class LoadedWhenNeeded(LoadedByTheSession, unittest.TestCase):
         with self.session("boss") as boss:
             calls = {probe.name: probe.query for probe in probes(boss)}
         calls["measure"] = f"SELECT {call('measure', probe='ping', rel='probed')}"
-        del calls["iostat_query"]  # no cap bounds a query of one's own
         with self.session(**{"pg_io_probe.scratch_limit": "1TB"}) as session:
             for name, query in calls.items():
                 with self.subTest(probe=name):

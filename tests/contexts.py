@@ -110,8 +110,6 @@ CONTEXTS = {
                                  "SELECT count(*) FROM probed "
                                  "WHERE CASE id WHEN 9 THEN calls(id) ELSE 1 END > 0"),
     "io_probe_explain": (WRITES, f"SELECT * FROM io_probe_explain_full({INSIDE}, true)"),
-    "io_probe_iostat_query": (WRITES, f"SELECT * FROM io_probe_iostat_query_full({INSIDE}, '10 ms')"),
-    "a run": (WRITES, f"SELECT io_probe_record('iostat_query', NULL, jsonb_build_object('query', {INSIDE}))"),
     "a short time": ({"57014"}, f"SET LOCAL statement_timeout = '3 ms'; SELECT {A_CALL}"),
     "a transaction that has failed": ({"22012"}, f"SELECT 1 / 0; SELECT {A_CALL}"),
     "a session begun anew": (set(), f"ROLLBACK; SELECT {A_CALL}; DISCARD ALL; SET contexts.call = {{call}}; "
@@ -354,7 +352,6 @@ class Contexts(unittest.TestCase):
     def test_a_client_that_is_gone(self):
         """A process whose client is gone does not go on, nor one whose transaction has lasted too long."""
         for call in ["io_probe_ping_full('probed', count => 40, every => '100 ms')", "io_probe_iostat_full('1 s', count => 4)",
-                     "io_probe_iostat_query_full('SELECT pg_sleep(4)')",
                      "io_probe_sync_full(duration => '4 s')",
                      "io_probe_random_full('probed', '{os}', '4 s', options => '{\"max_iops\": 50}')"]:
             for end in ["kill", *(["transaction_timeout"] if VERSION >= 17 else [])]:

@@ -86,8 +86,10 @@ class Encodings(unittest.TestCase):
         query = f"SELECT '{letter}' FROM t{letter} WHERE k{letter} LIKE '1{letter}%'"
         nodes = session.rows(rows_of("explain", query=query))
         self.assertIn(f'"t{letter}"', {node["relid"] for node in nodes})
-        watched = rows_of("iostat_query", query=query)
-        self.assertEqual(session.row(f"{watched} WHERE sample IS NULL")["query_rows"], 1)
+        executed = rows_of("explain", query=query, execute=True)
+        session.run("SET client_min_messages = warning")
+        self.assertEqual(session.row(f"{executed} WHERE node_id = 1")["actual_rows"], 1)
+        session.run("RESET client_min_messages")
         plan = [{"Plan": {"Node Type": "Seq Scan", "Relation Name": f"t{letter}"}}]
         plan = json.dumps(plan, ensure_ascii=False)
         self.assertEqual(session.row(rows_of("explain", plan=plan))["relid"], f'"t{letter}"')
@@ -112,7 +114,7 @@ class Encodings(unittest.TestCase):
             (f"measure('{letter}')", "22023"),
             (f"explain('SELECT {letter}')", "42703"),
             (f"explain('{letter}')", "42601"),
-            (f"iostat_query('SELECT ''{letter}''::int')", "22P02"),
+            (f"explain('SELECT ''{letter}''::int', true)", "22P02"),
         ]:
             with self.assertRaises(Failure, msg=call) as raised:
                 session.run(f"SELECT * FROM io_probe_{call}")
@@ -120,19 +122,25 @@ class Encodings(unittest.TestCase):
             self.assertIn(f'"{letter}"', str(raised.exception))
 
     @in_each
-    def test_a_run_that_failed(self, session, letter):
-        """The message of the run's ERROR is told as a WARNING, and kept."""
+    def test_a_query_that_fails(self, session, letter):
+        """The message of its ERROR passes whole."""
         session.run(f"""CREATE OR REPLACE FUNCTION fails() RETURNS int LANGUAGE plpgsql
             AS $$ BEGIN RAISE 'no {letter}' USING ERRCODE = 'ZX123'; END $$""")
         with self.assertRaises(Failure) as raised:
-            session.rows(rows_of("iostat_query", query="SELECT fails()"))
+            session.rows(rows_of("explain", query="SELECT fails()", execute=True))
         self.assertEqual(raised.exception.sqlstate, "ZX123")
         self.assertRegex(str(raised.exception), f"no {letter}(?s:.*)PL/pgSQL function fails")
-        args = literal({"query": "SELECT fails()"})
-        told = session.run(f"SELECT io_probe_record('iostat_query', args => {args})")
-        self.assertIn(f"no {letter}", "".join(told))
+
+    @in_each
+    def test_a_run_that_failed(self, session, letter):
+        """The message of the run's ERROR is told as a WARNING, and kept."""
+        session.run("DROP TABLE IF EXISTS twice; CREATE TABLE twice AS SELECT 1 AS id FROM generate_series(1, 2)")
+        with self.assertRaises(Failure):
+            session.run(f"CREATE UNIQUE INDEX CONCURRENTLY half{letter} ON twice (id)")
+        told = session.run(f"SELECT io_probe_record('ping', 'half{letter}')")
+        self.assertIn(f'index "half{letter}" is not ready', "".join(told))
         kept = session.row("SELECT * FROM io_probe_runs ORDER BY id DESC LIMIT 1")
-        self.assertEqual((kept["sqlstate"], kept["message"]), ("ZX123", f"no {letter}"))
+        self.assertEqual((kept["sqlstate"], kept["message"]), ("55006", f'index "half{letter}" is not ready'))
 
     @in_each
     def test_what_an_encoding_lacks(self, session, letter):
@@ -215,15 +223,13 @@ class Encodings(unittest.TestCase):
                 EXECUTE format('CREATE TABLE %I AS SELECT unnest(ARRAY[%L, %L, %L]) AS k', odd(), odd(), '{shown}', '{shown}');
             END $$;
             CHECKPOINT""")
-        told = session.row("SELECT query_rows FROM io_probe_iostat_query_full(query()) WHERE sample IS NULL")
-        self.assertEqual(told["query_rows"], 1)
         node = session.row("SELECT relid, actual_rows FROM io_probe_explain_full(query(), true) WHERE node_id > 0")
         self.assertEqual(node, {"relid": None, "actual_rows": 1})
         scan = "SELECT scan.relname FROM pg_class AS c, io_probe_seqscan_full(c.oid, '{os}') AS scan"
         self.assertEqual(session.row(f"{scan} WHERE c.relname::text = odd()")["relname"], shown)
         for call in [
-            "record('iostat_query', args => jsonb_build_object('query', query()))",
-            "record('iostat_query', args => '{\"query\": \"SELECT 1\"}', label => odd())",
+            f"record('ping', '\"{shown}\"', jsonb_build_object('path', odd()))",
+            f"record('ping', '\"{shown}\"', label => odd())",
             "import('{}', odd())",
             "compare(odd(), odd())",
             "sync(odd())",

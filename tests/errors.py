@@ -4,6 +4,7 @@
 ERRORS=10000 in the environment raises more of each kind.
 """
 
+import contextlib
 import os
 import unittest
 from unittest import mock
@@ -34,16 +35,15 @@ WAYS = {
     "the server's": ("io_probe_seqscan_full('locked')", "55P03"),
     "in a subtransaction": ("io_probe_explain_full('SELECT fails()', true)", "ZX123"),
     "in a subtransaction, while planned": ("io_probe_explain_full('SELECT 1/0')", "22012"),
-    "in the executor's hook": ("io_probe_iostat_query_full('DELETE FROM probed')", "25006"),
+    "in the executor's hook": ("io_probe_explain_full('DELETE FROM probed', true)", "25006"),
     "in the parser": ("io_probe_explain_full('ä SELEC')", "42601"),
-    "while a thread runs": ("io_probe_iostat_query_full('SELECT fails()', '1 s')", "ZX123"),
     "ours, in a subtransaction": ("io_probe_measure('seqscan', 'probed', '{\"paths\": [\"ä\"]}')", "22023"),
     "of a probe in a query in a probe": (
-        "io_probe_explain_full('SELECT io_probe_iostat_query_full(''SELECT fails()'')', true)", "ZX123"),
+        "io_probe_explain_full('SELECT io_probe_explain_full(''SELECT fails()'', true)', true)", "ZX123"),
     "in a statement of ours": ("io_probe_import(result || '{\"started_at\": \"ä\"}')", "22007"),
 }  # fmt: skip
 # A run that failed so is a result: the ERROR is caught, and told as a WARNING.
-CAUGHT = "io_probe_measure('iostat_query', args => '{\"query\": \"SELECT fails()\"}')"
+CAUGHT = "io_probe_measure('ping', 'hälf_built')"
 
 
 class Errors(unittest.TestCase):
@@ -59,6 +59,9 @@ class Errors(unittest.TestCase):
                     holder = Session(name)
                 cls.addClassCleanup(session.close)
                 cls.addClassCleanup(holder.close)
+                with contextlib.suppress(Failure):
+                    session.run("""CREATE TABLE twice AS SELECT 1 AS id FROM generate_series(1, 2);
+                        CREATE UNIQUE INDEX CONCURRENTLY hälf_built ON twice (id)""")
                 session.run(f"""CREATE EXTENSION pg_io_probe; CREATE TABLE probed AS SELECT 1 AS id; CREATE TABLE locked (); CHECKPOINT;
                     SET lock_timeout = '1 ms'; {FAILS};
                     CREATE TABLE results AS SELECT io_probe_measure('cache', 'probed') AS result;
@@ -104,13 +107,28 @@ class Errors(unittest.TestCase):
                         self.assertIn("ä", error["MESSAGE_TEXT"])
                     self.assertIn("PL/pgSQL function caught", error["context"].splitlines()[-1])
 
+    def test_one_that_is_raised_again(self):
+        """PL/pgSQL's RAISE without arguments raises the first error, whatever else was raised meanwhile."""
+        session = self.sessions["UTF8"]
+        for statement, sqlstate, words in [
+            ("RETURN 1 / 0", "22012", "division by zero"),
+            ("RAISE division_by_zero USING MESSAGE = 'no', DETAIL = 'the detail'", "22012", "no"),
+        ]:
+            with self.subTest(statement):
+                session.run(f"""CREATE OR REPLACE FUNCTION again() RETURNS int LANGUAGE plpgsql AS $$ BEGIN {statement};
+                    EXCEPTION WHEN others THEN
+                        BEGIN PERFORM 'a'::int; EXCEPTION WHEN others THEN NULL; END; RAISE; END $$""")
+                error = self.caught(session, "io_probe_explain_full('SELECT again()', true)")
+                self.assertEqual((error["RETURNED_SQLSTATE"], error["MESSAGE_TEXT"]), (sqlstate, words))
+                self.assertNotIn("'a'::int", error["context"])
+
     def test_what_a_run_that_failed_says(self):
         for encoding, session in self.sessions.items():
             with self.subTest(encoding):
                 told = "".join(session.run(f"CREATE TABLE run AS SELECT {CAUGHT} AS result"))
-                self.assertRegex(told, "WARNING: .*no ä")
+                self.assertRegex(told, 'WARNING: .*"hälf_built" is not ready')
                 run = session.value("SELECT result FROM run")
-                self.assertEqual((run["sqlstate"], run["message"]), ("ZX123", "no ä"))
+                self.assertEqual((run["sqlstate"], run["message"]), ("55006", 'index "hälf_built" is not ready'))
 
     def test_our_statements_are_not_shown(self):
         for encoding, session in self.sessions.items():
@@ -118,12 +136,12 @@ class Errors(unittest.TestCase):
                 error = self.caught(session, WAYS["in a statement of ours"][0])
                 self.assertEqual([line for line in error["context"].splitlines() if "timestamptz" in line], [])
                 # The user's own statement is shown.
-                error = self.caught(session, "io_probe_iostat_query_full('SELECT fails()')")
-                self.assertIn('SQL statement "SELECT fails()"', error["context"])
+                error = self.caught(session, "io_probe_explain_full('SELECT fails()', true)")
+                self.assertRegex(error["context"], r'SQL statement "EXPLAIN \(.*\) SELECT fails\(\)"')
 
     def test_it_points_into_the_query(self):
         session = self.sessions["UTF8"]
-        for call in ["explain('  SELEC 1')", "iostat_query('  SELEC 1')"]:
+        for call in ["explain('  SELEC 1')", "explain_text('  SELEC 1')"]:
             with self.subTest(call), self.assertRaises(Failure) as raised:
                 session.run(f"SELECT * FROM io_probe_{call}")
             self.assertRegex(str(raised.exception), r"LINE 1:   SELEC 1\n +\^\n(.*\n)*QUERY:    SELEC 1")
@@ -152,8 +170,7 @@ class Errors(unittest.TestCase):
         session = self.sessions["UTF8"]
         session.run(f"""CREATE FUNCTION shouts() RETURNS int LANGUAGE plpgsql AS
             $$ BEGIN RAISE '%', repeat('x', {MIB}) USING DETAIL = repeat('y', {MIB}); END $$""")
-        for call in ["explain('SELECT shouts()', true)", "iostat_query('SELECT shouts()', '1 s')",
-                     """measure('iostat_query', args => '{"query": "SELECT shouts()"}')"""]:  # fmt: skip
+        for call in ["explain('SELECT shouts()', true)", "explain_text('SELECT shouts()')"]:
             with self.subTest(call):
                 self.assert_steady(session, call, self.statement(f"io_probe_{call}"), 100, slack=16 * MIB)
 

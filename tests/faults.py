@@ -56,7 +56,7 @@ class Storage(unittest.TestCase):
                 self.assert_read_fails(rows_of("depth", "probed", depths=[1, 8], duration="1 min"), "direct", path)
             for query in [rows_of("page_cost", "probed", duration="10 s"),
                           rows_of("recommend", "probed", settings=["random_page_cost"], cold=True, duration="10 s"),
-                          rows_of("iostat_query", query="SELECT count(*) FROM probed", every="100 ms")]:
+                          rows_of("explain", query="SELECT count(*) FROM probed", execute=True)]:
                 with self.subTest(query):
                     self.session.run("SELECT * FROM io_probe_evict('probed')")
                     self.assert_read_fails(query, "server", path)

@@ -90,7 +90,7 @@ QUERIES = [
     "COMMIT", "SELECT pg_sleep(0.001)", "EXPLAIN SELECT 1", "LISTEN x", "SET ROLE postgres",
     "SELECT set_config('pg_io_probe.max_duration', '1 h', false)", "SELECT set_config('search_path', 'pg_temp', false)",
     "SELECT set_config('role', 'postgres', false)", "SELECT * FROM io_probe_explain_full('SELECT 1', true)",
-    "SELECT * FROM io_probe_ping_full('plain', count => 1)", "SELECT * FROM io_probe_iostat_query_full('SELECT 1', '1 ms')",
+    "SELECT * FROM io_probe_ping_full('plain', count => 1)", "SELECT * FROM io_probe_iostat_full('10 ms')",
     "DO $$BEGIN END$$", "SELECT lo_create(0)", "DECLARE c CURSOR FOR SELECT 1",
     "MERGE INTO plain USING empty ON true WHEN MATCHED THEN DELETE",
     "SELECT (SELECT oid FROM pg_class LIMIT 1) FROM generate_series(1, 10)", "CALL nothing()", "SELECT nothing()",

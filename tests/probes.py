@@ -79,8 +79,6 @@ def probes(session, spcname="pg_default"):
         Probe("recommend", "recommend", {"cold": True, "writes": True, "duration": BRIEF,
                                          "settings": ["random_page_cost", "read_ahead_kb", "wal_sync_method"]}),
         Probe("iostat", "iostat", {"every": "50 ms", "count": 5}, on_table=False),
-        Probe("iostat_query", "iostat_query", {"query": "SELECT count(*) FROM probed, generate_series(1, 20)",
-                                               "every": "10 ms"}, on_table=False),
         Probe("evict", "evict"),
         Probe("record", "record", {"probe": "seqscan", "args": {"cold": True}}),
     ]  # fmt: skip

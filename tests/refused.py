@@ -139,11 +139,11 @@ class Limits(Refusals):
 
     def test_threads(self):
         """The user may start no more threads. That is an error for a probe that must start one, and no other probe hangs."""
-        for probe in some(self.probes, TIMES, ["iostat_query", "sync, wal at 8", "random, os, threads"]):
+        for probe in some(self.probes, TIMES, ["sync, wal at 8", "random, os, threads"]):
             with self.subTest(probe.name):
                 with self.limited("nproc", 0):
                     ended, told = self.outcomes.of("out of threads", self.session, probe)
-                starts = probe.engine == "threads" or probe.name in ["sync, wal at 8", "iostat_query"]
+                starts = probe.engine == "threads" or probe.name == "sync, wal at 8"
                 self.assertRegex(ended, "^58030$" if starts else f"^({GOOD}|58030)$", told)
                 if ended == "58030":
                     self.assertIn("could not start a thread", str(told))
@@ -183,7 +183,7 @@ class Hidden(Refusals):
         holdings = Holdings(session, self.control)
         what = {"sys": "/sys hidden", "proc": "/proc hidden", "both": "/sys and /proc hidden",
                 "unreadable": "/sys and /proc unreadable", "others": "/sys is something else"}[name]  # fmt: skip
-        unsupported = {"iostat", "iostat_query"} if name != "proc" else set()
+        unsupported = {"iostat"} if name != "proc" else set()
         # Both open their file again through /proc.
         if name in ["proc", "both", "unreadable"]:
             unsupported |= {"ping", "sync"}

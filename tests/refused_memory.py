@@ -18,7 +18,7 @@ from servers import Server
 # Of the first requests all are refused in turn, and of later ones, unless in the long mode, one in so many of those before.
 FIRST, SHARE = 30, 25
 CALLS = [call for signature, call in contexts.CALLS.items()
-         if re.match("io_probe_(explain|compare|import|page_cost|random|iostat_query|report_full)", signature)]  # fmt: skip
+         if re.match("io_probe_(explain|compare|import|page_cost|random|report_full)", signature)]  # fmt: skip
 
 
 def setUpModule():

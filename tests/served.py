@@ -1,13 +1,18 @@
 #!/usr/bin/env -S python3 -B
-"""Who served each node's reads, as io_probe_explain says, beside what the OS cache held before and the kernel's account."""
+"""Who served each node's reads, as io_probe_explain says, beside what the OS cache held before and the kernel's account; and how
+a query ends that it runs."""
 
 import json
 import os
 import re
+import signal
+import time
 import unittest
 from dataclasses import dataclass, field
 
-from lib import BLOCK, IS_ROOT, VERSION, Failure, Session, call, dense_table, main, read, restart_server, rows_of, segment_file
+from lib import IS_ROOT, VERSION, Failure, Session, call, dense_table, main, read, restart_server, rows_of, segment_file
+from lib import wait_for, wait_for_probe
+from probes import Holdings
 from storage import cache_only, every_second_mib, fincore
 
 MIB = 1 << 20
@@ -236,6 +241,113 @@ class Served(unittest.TestCase):
             self.assertEqual(session.value(bitmap), count)
             *nodes, _ = session.rows(rows_of("explain", query=bitmap, execute=True))
             self.assertEqual([node["actual_rows"] for node in nodes][0], 1)
+
+
+class Ends(unittest.TestCase):
+    """However a query ends, nothing stays."""
+
+    SLOWLY = "SELECT * FROM io_probe_seqscan_full('probed', '{direct}', '50 s', options => '{\"max_mib_s\": 1}')"
+    STATES = {
+        state: rows_of("explain", query=query, execute=True)
+        for state, query in {
+            "asleep": "SELECT pg_sleep(50)",
+            "at work": "SELECT generate_series(1, 10000000000)",
+            "in a function": "SELECT works()",
+            "in a probe": SLOWLY,
+        }.items()
+    }
+
+    @classmethod
+    def setUpClass(cls):
+        cls.control = Session()
+        cls.addClassCleanup(cls.control.close)
+        dense_table(cls.control, "probed", 4096)
+        cls.addClassCleanup(cls.control.run, "DROP TABLE probed")
+        cls.control.run("CREATE FUNCTION works() RETURNS int LANGUAGE plpgsql AS $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
+
+    def setUp(self):
+        self.session = Session()
+        self.addCleanup(self.session.close)
+
+    def start(self, session, query, setup="SELECT"):
+        """Starts a query, and waits until it runs. Returns what the process held before."""
+        session.run(f"""SET client_min_messages = warning; SELECT FROM io_probe_explain('SELECT 1', true);
+            SELECT FROM io_probe_seqscan('probed', '{{direct}}', '20 ms'); DO $$ BEGIN END $$; {setup}""")
+        holdings = Holdings(session, self.control)
+        session.start(query)
+        running = f"SELECT FROM pg_stat_activity WHERE pid = {session.pid} AND state = 'active' AND query LIKE '%io_probe_explain%'"
+        # It may time out before that could be seen.
+        wait_for(lambda: self.control.run(f"SELECT 1 WHERE EXISTS ({running})") or not session.busy(), "the query")
+        if "io_probe_seqscan" in query and "timeout" not in setup:
+            wait_for_probe(self.control, session.pid)
+        time.sleep(0.1)
+        return holdings
+
+    def assert_ends(self, session, sqlstate):
+        with self.assertRaises(Failure) as raised:
+            session.finish(20)
+        self.assertEqual(raised.exception.sqlstate, sqlstate, raised.exception)
+
+    def test_cancel(self):
+        for state, query in self.STATES.items():
+            with self.subTest(state):
+                holdings = self.start(self.session, query)
+                self.control.value(f"SELECT pg_cancel_backend({self.session.pid})")
+                self.assert_ends(self.session, "57014")
+                self.assertEqual(holdings.left(), {})
+                self.assertEqual(self.session.value("SELECT 1"), 1)
+
+    def test_statement_timeout(self):
+        for state, query in self.STATES.items():
+            with self.subTest(state):
+                holdings = self.start(self.session, query, "SET statement_timeout = 700")
+                self.assert_ends(self.session, "57014")
+                self.assertEqual(holdings.left(), {})
+                self.session.run("SET statement_timeout = 0")
+
+    def test_cancel_that_the_transaction_survives(self):
+        for state, query in self.STATES.items():
+            with self.subTest(state):
+                catching = f"DO $$ BEGIN PERFORM * FROM ({query}) r; EXCEPTION WHEN query_canceled THEN NULL; END $$"
+                holdings = self.start(self.session, catching, "BEGIN")
+                self.control.value(f"SELECT pg_cancel_backend({self.session.pid})")
+                self.session.finish(20)
+                self.assertEqual(holdings.left(), {})
+                self.session.run("CREATE TEMP TABLE written (id int); ROLLBACK")
+
+    def test_terminate(self):
+        for state, query in self.STATES.items():
+            with self.subTest(state), Session() as session:
+                holdings = self.start(session, query)
+                self.control.value(f"SELECT pg_terminate_backend({session.pid})")
+                self.assert_ends(session, "57P01")
+                wait_for(lambda: not holdings.process.exists(), "the end of the process")
+                self.assertEqual(holdings.after_its_end(), {})
+
+    def test_a_client_that_leaves(self):
+        with Session() as session:
+            holdings = self.start(session, self.STATES["asleep"], "SET client_connection_check_interval = '100 ms'")
+            session.psql.send_signal(signal.SIGKILL)
+            wait_for(lambda: not holdings.process.exists(), "the end of the process")
+
+    def test_errors_of_the_query(self):
+        for sqlstate, query in {
+            "22012": "SELECT 1 / (3 - id) FROM (SELECT id, pg_sleep(0.1) FROM probed LIMIT 5) AS r",
+            "22003": "SELECT generate_series(2147483000, 2147483647) + 10",
+            "53400": "SELECT * FROM generate_series(1, 10000000)",
+        }.items():
+            with self.subTest(query):
+                query = rows_of("explain", query=query, execute=True)
+                self.session.run("SET client_min_messages = warning; SELECT FROM io_probe_explain('SELECT 1', true); "
+                                 "SET temp_file_limit = '1MB'; DO $$ BEGIN END $$")  # fmt: skip
+                holdings = Holdings(self.session, self.control)
+                with self.assertRaises(Failure) as raised:
+                    self.session.run(query)
+                self.assertEqual(raised.exception.sqlstate, sqlstate)
+                self.assertEqual(holdings.left(), {})
+                catching = f"EXCEPTION WHEN SQLSTATE '{sqlstate}' THEN NULL"
+                self.session.run(f"DO $$ BEGIN PERFORM * FROM ({query}) r; {catching}; END $$")
+                self.assertEqual(holdings.left(), {})
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ class Damaged(UnusableStorage):
         # io_probe_recommend recommends nothing of what it could not measure, and that is no ERROR.
         good = "(ok|partial|unsupported|rows)( and (ok|partial|unsupported))*"
         bad = ["seqscan, server", "seqscan, cold", "random, server", "random, server at 16", "random, cold",
-               "page_cost", "iostat_query"]  # fmt: skip
+               "page_cost"]  # fmt: skip
         expected = {None: good, "record": "recorded XX001 and rows"} | dict.fromkeys(bad, "XX001")
         self.each("damaged pages", expected)
         # With this setting the server itself reads such pages, too.

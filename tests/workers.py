@@ -8,7 +8,7 @@ import time
 import unittest
 
 from lib import BLOCK, PF_EXITING, PGDATA, VERSION, Process, Session, dense_table, literal, main, needs_root, random_reads, read
-from lib import rows_of, say, seqscan, wait_for
+from lib import say, seqscan, wait_for
 from storage import LoopDevice, assert_fetched, create_tablespace
 
 BLOCKS = 32768
@@ -100,7 +100,6 @@ class Workers(unittest.TestCase):
         for what, query in {
             "seqscan": seqscan("dense", "server", cold=True),
             "random": random_reads("dense", "server", cold=True, depth=64, duration="1 min"),
-            "query": rows_of("iostat_query", query=COUNT),
         }.items():
             with self.subTest(what):
                 self.keep(FEW, "50 ms")
@@ -155,7 +154,8 @@ class Workers(unittest.TestCase):
     def test_one_that_is_ended(self):
         """Workers are ended amid their work, again and again. What one read since it was looked at last is unknown."""
         unknown = 0
-        for query in [seqscan("dense", "server", cold=True), rows_of("iostat_query", query=COUNT)]:
+        for query in [seqscan("dense", "server", cold=True),
+                      random_reads("dense", "server", cold=True, depth=64, duration="1 min")]:  # fmt: skip
             with self.subTest(query):
                 row, read, before, after = self.told(query, self.end_workers)
                 say(f"{read} bytes, told {row['device_bytes']}, {row['notes']}")

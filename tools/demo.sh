@@ -71,9 +71,6 @@ show 'What does a block take in order, at random and with gaps? (The times behin
 show 'Which readahead would be best for scans? (The setting in force as it is, others emulated.)' \
     "SELECT * FROM io_probe_readahead('tbl_cost_align', duration => '10 s');"
 
-show 'What did the device do while a query ran? (The last row is the query.)' \
-    "SELECT * FROM io_probe_iostat_query('SELECT count(*) FROM tbl_cost_align', '100 ms');"
-
 show 'What does it cost to make writes durable where the WAL lies, and how does this server do it?' \
     "SELECT * FROM io_probe_sync(duration => '8 s');"
 

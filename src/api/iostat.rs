@@ -1,6 +1,5 @@
 //! `io_probe_iostat`: what the devices behind the server do, interval by interval, as iostat -x shows it.
 
-mod query;
 mod samples;
 
 use std::time::Duration;
@@ -11,7 +10,6 @@ use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_surface::function::OptionName;
 use io_probe_surface::iostat::{IostatRow, OPTIONS};
-use io_probe_surface::shared::{CaveatColumns, SampleColumns};
 use pgrx::prelude::*;
 
 use super::device::leaves_of_server;
@@ -42,14 +40,10 @@ fn io_probe_iostat(every: Option<SqlInterval>, count: Option<i32>, options: Opti
 
         let call = Begin::of(Probe::Iostat).beside_probes()?;
         match watched.sample(&call, every, count, length)? {
-            Some((series, stop)) => samples::of_series(&watched, &series, stop, of_sample),
+            Some((series, stop)) => samples::of_series(&watched, &series, stop),
             None => Ok(not_begun(&watched, Stop::Statement)),
         }
     })
-}
-
-fn of_sample(sample: SampleColumns, caveats: CaveatColumns) -> IostatRow {
-    IostatRow { caveats, sample }
 }
 
 /// The rows of a call that came too late to begin: one for each device, or one without.
@@ -59,8 +53,7 @@ fn not_begun(watched: &Watched, why: Stop) -> Vec<IostatRow> {
     let sampled_at = Some(server::present());
     let rows = (0..watched.rows_a_sample()).map(|index| {
         let device = watched.watch.devices().get(index).map(|device| device.name().to_owned().into());
-        let sample = SampleColumns { sampled_at, device, ..SampleColumns::default() };
-        of_sample(sample, caveats.clone().columns())
+        IostatRow { sampled_at, device, caveats: caveats.clone().columns(), ..IostatRow::default() }
     });
     rows.collect()
 }

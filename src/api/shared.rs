@@ -341,7 +341,7 @@ pub(super) fn of_leaves(placement: &Placement, fact: impl Fn(&Leaf) -> Option<&s
 /// `device_source` of what this process reads itself.
 pub(super) const BACKEND: &str = "backend";
 /// `device_source` of what PostgreSQL's I/O workers read, for this process and for others.
-pub(super) const IO_WORKERS: &str = "io_workers";
+const IO_WORKERS: &str = "io_workers";
 
 /// `device_source` of what this account counts.
 pub(super) fn device_source(account: Account) -> &'static str {
@@ -349,7 +349,7 @@ pub(super) fn device_source(account: Account) -> &'static str {
 }
 
 /// Why `device_bytes` is NULL.
-pub(super) fn why_lost(lost: Lost) -> &'static str {
+fn why_lost(lost: Lost) -> &'static str {
     match lost {
         Lost::NoAccount => "device_bytes is unknown: the account of bytes read can't be read in /proc",
         Lost::Ended => {
@@ -380,5 +380,4 @@ pub(super) const SLICES: &str = "slices of 1 ms";
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
 /// Note of what `IO_WORKERS` means.
-pub(super) const WORKERS_SERVE_ALL: &str =
-    "device_bytes counts all that the I/O workers read, for other sessions too";
+const WORKERS_SERVE_ALL: &str = "device_bytes counts all that the I/O workers read, for other sessions too";

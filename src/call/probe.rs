@@ -52,7 +52,6 @@ probes! {
     Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);
     Report = ("io_probe_report", COLD, "writes => true needs", Recorded::LargestTable);
     Iostat = ("io_probe_iostat", "", "", Recorded::Server);
-    IostatQuery = ("io_probe_iostat_query", "", "", Recorded::Server);
     Device = ("io_probe_device", "", "", Recorded::Server);
     Counters = ("io_probe_counters", "", "", Recorded::Server);
     Cache = ("io_probe_cache", "", "", Recorded::Server);

@@ -1,9 +1,7 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
 //! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`]
-//! holds those of one run, and the difference of two that follow each other is a [`Sample`]. A [`Sampler`]
-//! takes them beside something else that goes on, in a thread of its own; [`sample`] takes them one after
-//! the other.
+//! holds those of one run, and the difference of two that follow each other is a [`Sample`].
 //!
 //! # Limitations and caveats
 //! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu), of
@@ -14,7 +12,6 @@
 //!
 //! Source: iostat(1) and `iostat.c` of sysstat, whose formulas these are.
 
-mod sampler;
 mod series;
 
 #[cfg(test)]
@@ -22,8 +19,7 @@ mod tests;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use sampler::{Sampler, sample};
-pub use series::SnapshotSeries;
+pub use series::{SnapshotSeries, sample};
 
 use crate::machine::cgroup::{Cgroup, Moved};
 use crate::machine::cpu::{CpuShares, CpuTimes};

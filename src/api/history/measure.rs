@@ -165,12 +165,8 @@ fn values<'a>(
     if rel.is_some() && !names.contains(&REL) {
         return Err(Error::invalid(format!("probe \"{probe}\" takes no relation")));
     }
-    for argument in function.arguments.iter().filter(|argument| argument.required) {
-        if argument.name == REL {
-            arguments::relation(rel)?;
-        } else if !args.contains_key(&argument.name) {
-            return Err(Error::invalid(format!("probe \"{probe}\" requires argument \"{}\"", argument.name)));
-        }
+    if function.arguments.iter().any(|argument| argument.required && argument.name == REL) {
+        arguments::relation(rel)?;
     }
     let given = args.iter().map(|(name, value)| (name.as_str(), Given::Json(value)));
     Ok(rel.map(|oid| (REL, Given::Relation(oid))).into_iter().chain(given).collect())

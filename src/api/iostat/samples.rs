@@ -4,7 +4,7 @@ use io_probe_core::machine::device::{Activity, BlockDevice, Traffic};
 use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
 use io_probe_core::run::budget::Stop;
 use io_probe_core::run::memory;
-use io_probe_surface::shared::{CaveatColumns, SampleColumns};
+use io_probe_surface::iostat::IostatRow;
 
 use super::Watched;
 use crate::api::shared::{Caveats, UTIL_DOUBTFUL, ms};
@@ -12,14 +12,12 @@ use crate::call::figure;
 use crate::error::Result;
 use crate::pg::backend::{interrupts, server};
 
-/// The rows of a run, which `row` makes, by interval, then by device; without a device there is one for each
-/// interval.
-pub(super) fn of_series<R>(
+/// The rows of a run, by interval, then by device; without a device there is one for each interval.
+pub(super) fn of_series(
     watched: &Watched,
     series: &SnapshotSeries,
     stop: Option<Stop>,
-    row: fn(SampleColumns, CaveatColumns) -> R,
-) -> Result<Vec<R>> {
+) -> Result<Vec<IostatRow>> {
     let samples = series.samples()?;
     let mut rows = memory::list_of(samples.len() * watched.rows_a_sample())?;
     for (number, sample) in (1..).zip(&samples) {
@@ -38,9 +36,9 @@ pub(super) fn of_series<R>(
                 caveats.notes.extend(limits.unwrap_or_default());
             }
             if rows.is_empty() {
-                note_run(watched, series, &mut caveats);
+                caveats.notes.extend(watched.watch.limits());
             }
-            rows.push(row(columns(number as u32, sample, device), caveats.columns()));
+            rows.push(row(number as u32, sample, device, caveats));
         }
     }
     Ok(rows)
@@ -70,17 +68,12 @@ fn caveats(watched: &Watched, seen: Option<&DeviceSample>) -> Caveats {
     caveats
 }
 
-fn note_run(watched: &Watched, series: &SnapshotSeries, caveats: &mut Caveats) {
-    caveats.notes.extend(watched.watch.limits());
-    if let Some(every) = series.stretched() {
-        let every = figure(every.as_secs_f64());
-        caveats.note(format!(
-            "the intervals were doubled to {every} s, to keep the number of rows within its limit"
-        ));
-    }
-}
-
-fn columns(number: u32, sample: &Sample, device: Option<(&BlockDevice, &DeviceSample)>) -> SampleColumns {
+fn row(
+    number: u32,
+    sample: &Sample,
+    device: Option<(&BlockDevice, &DeviceSample)>,
+    caveats: Caveats,
+) -> IostatRow {
     let (device, seen) = device.unzip();
     let activity = match seen.map(|seen| &seen.requests) {
         Some(IntervalCounts::Activity(activity)) => Some(activity),
@@ -93,7 +86,8 @@ fn columns(number: u32, sample: &Sample, device: Option<(&BlockDevice, &DeviceSa
     let (cpu, pressure) = (sample.cpu.as_ref(), sample.pressure.as_ref());
     let cgroup = seen.and_then(|seen| seen.cgroup).filter(|_| sample.length_ns > 0);
     let mib_s = |bytes: u64| mib(bytes as f64 * 1e9 / sample.length_ns as f64);
-    SampleColumns {
+    IostatRow {
+        caveats: caveats.columns(),
         sampled_at: Some(server::timestamp_of_unix(sample.ended_us)),
         device: device.map(|device| device.name().to_owned().into()),
         util_pct: activity.and_then(|activity| activity.util_pct).map(figure),

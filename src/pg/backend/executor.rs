@@ -1,5 +1,4 @@
-//! Looking at queries of the user's that run under our eyes: whether plans have parallel workers, also those
-//! inside of functions, and what each node of one plan reads.
+//! Looking at a query of the user's that runs under our eyes: what each node of its plan reads.
 
 mod bitmaps;
 mod copies;
@@ -8,7 +7,6 @@ mod counts;
 mod io_workers;
 mod shared_counts;
 
-use std::cell::Cell;
 use std::ffi::c_int;
 
 use pgrx::pg_sys;
@@ -32,38 +30,10 @@ pub(crate) fn watch() {
     compat::watch_queries(&WATCHER);
 }
 
-thread_local! {
-    /// Was a plan for parallel workers started since the innermost [`ParallelPlans`] began?
-    static PARALLEL: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Notes whether a plan for parallel workers is started, until it is dropped. One may be inside another.
-pub(in crate::pg) struct ParallelPlans {
-    /// What the outer one had noted.
-    before: bool,
-}
-
-impl ParallelPlans {
-    pub(in crate::pg) fn begin() -> Self {
-        Self { before: PARALLEL.replace(false) }
-    }
-
-    pub(in crate::pg) fn seen(&self) -> bool {
-        PARALLEL.get()
-    }
-}
-
-impl Drop for ParallelPlans {
-    fn drop(&mut self) {
-        PARALLEL.set(PARALLEL.get() | self.before);
-    }
-}
-
 unsafe extern "C-unwind" fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the executor hands us a query that has started, with its plan.
     unsafe {
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-            PARALLEL.set(PARALLEL.get() | (*(*query).plannedstmt).parallelModeNeeded);
             counting::started(query);
         }
     }

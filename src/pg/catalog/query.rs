@@ -1,18 +1,14 @@
-//! A query of the user's, run with his rights in a subtransaction that may not write, and what it used.
+//! A query of the user's, before it is planned or run.
 
 use std::ffi::{CStr, CString, c_char};
 
-use io_probe_core::run::clock::{Clock, Monotonic};
-use pgrx::{pg_sys, spi::Spi};
+use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
 use crate::pg::backend::argument::{Argument, as_argument};
 use crate::pg::backend::encoding::joined;
-use crate::pg::backend::executor::ParallelPlans;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::rethrow::pointing_into;
-use crate::pg::backend::subtransaction::read_only;
-use crate::pg::storage::buffers::Usage;
 
 /// A query as the caller wrote it, in the encoding of the database: what is executed is never converted.
 pub(crate) struct Query(CString);
@@ -33,9 +29,12 @@ impl Argument for Query {
 
 as_argument!(Query);
 
+const ALLOWED: &str =
+    "SELECT, VALUES, and without execute INSERT, UPDATE, DELETE and MERGE can be explained.";
+
 /// Refuses all but one statement, which must not be a utility command: what follows a semicolon would be
-/// executed as well. What writes is refused when it runs. `allowed` is a HINT.
-pub(crate) fn check_single(query: &Query, allowed: &str) -> Result<()> {
+/// executed as well. What writes is refused when it runs.
+pub(in crate::pg) fn check_single(query: &Query) -> Result<()> {
     // SAFETY: the text is a C string that outlives the use of the list. A syntax error is an ERROR. The list
     // holds raw parse trees.
     let (tag, into) = unsafe {
@@ -61,7 +60,7 @@ pub(crate) fn check_single(query: &Query, allowed: &str) -> Result<()> {
             | pg_sys::NodeTag::T_MergeStmt
     );
     if !is_query || into {
-        return Err(Error::unsupported("query must not be a utility command").hint(allowed));
+        return Err(Error::unsupported("query must not be a utility command").hint(ALLOWED));
     }
     Ok(())
 }
@@ -82,50 +81,4 @@ unsafe fn selects_into(mut statement: *const pg_sys::Node) -> bool {
         }
     }
     false
-}
-
-/// What a query took and used, from its parsing to its end, parallel workers included.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Used {
-    pub(crate) elapsed_ns: u64,
-    pub(crate) rows: u64,
-    /// Whether it, or a query inside it, was executed under a plan for parallel workers.
-    pub(crate) parallel: bool,
-    pub(crate) blocks: pg_sys::BufferUsage,
-    pub(crate) wal_bytes: u64,
-}
-
-/// Runs a query that [`check_single`] has passed, and throws its rows away one by one: they take no memory.
-pub(crate) fn discard(query: &Query) -> Used {
-    let statement = query.0.as_c_str();
-    read_only(move || {
-        // The query may call for another one to be watched.
-        let plans = ParallelPlans::begin();
-        let started = Monotonic.now();
-        let before = Usage::now();
-        // SAFETY: this backend's own counter.
-        let wal_before = unsafe { pg_sys::pgWalUsage.wal_bytes };
-        let rows = Spi::connect(|_| {
-            // SAFETY: connected to SPI; the statement is a C string; the receiver is a static one of the
-            // server's that drops all it gets. The subtransaction prevents writes, not SPI's read_only, under
-            // which volatile functions get no snapshots of their own.
-            unsafe {
-                let options = pg_sys::SPIExecuteOptions {
-                    dest: pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),
-                    ..Default::default()
-                };
-                let result = pg_sys::SPI_execute_extended(statement.as_ptr(), &options);
-                if result < 0 {
-                    pgrx::error!("could not execute the query: {result}");
-                }
-                pg_sys::SPI_processed
-            }
-        });
-        let mut usage = Usage::default();
-        usage.add_since(before);
-        // SAFETY: as above.
-        let wal_bytes = unsafe { pg_sys::pgWalUsage.wal_bytes }.wrapping_sub(wal_before);
-        let elapsed_ns = Monotonic.now() - started;
-        Used { elapsed_ns, rows, parallel: plans.seen(), blocks: usage.0, wal_bytes }
-    })
 }

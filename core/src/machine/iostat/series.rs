@@ -1,36 +1,56 @@
-//! The looks of one run, in bounded memory.
-//!
-//! They are looks at counters, so one that is left out loses nothing: its two intervals become one. Once
-//! there are as many as there may be, every second one goes, and from then on they are taken half as often.
+//! The looks of one run, taken when they are due. They are looks at counters, so one that is left out loses
+//! nothing: its two intervals become one.
 
 use std::time::Duration;
 
-use super::{CounterSnapshot, Sample};
+use super::{CounterSnapshot, Sample, Watch};
 use crate::Result;
-use crate::run::clock::nanoseconds;
+use crate::run::budget::Stop;
+use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::memory;
+
+/// Takes `samples` samples of `every` length; `done` is told how many there are. `wait` returns at its moment
+/// of the monotonic clock, or before with a reason to stop, which ends the last sample.
+///
+/// # Errors
+/// [`NoMemory`](crate::Error::NoMemory) when there is no room for them.
+pub fn sample(
+    watch: &Watch,
+    every: Duration,
+    samples: usize,
+    wait: &mut dyn FnMut(u64) -> Option<Stop>,
+    done: &mut dyn FnMut(u64),
+) -> Result<(SnapshotSeries, Option<Stop>)> {
+    let mut series = SnapshotSeries::begin(watch.look(), every, samples)?;
+    while series.len() < samples {
+        let stop = wait(series.due(Monotonic.now()));
+        if stop.is_some() {
+            series.end(watch.look());
+            return Ok((series, stop));
+        }
+        series.add(watch.look());
+        done(series.len() as u64);
+    }
+    Ok((series, None))
+}
 
 /// Looks on a schedule: the first, then one each `every`, then the last, whenever that is.
 #[derive(Debug)]
 pub struct SnapshotSeries {
-    pub(super) snapshots: Vec<CounterSnapshot>,
-    pub(super) every_ns: u64,
-    pub(super) most: usize,
-    /// How often every second look was dropped.
-    pub(super) halved: u32,
+    snapshots: Vec<CounterSnapshot>,
+    every_ns: u64,
 }
 
 impl SnapshotSeries {
-    /// Begins with this look. There will never be more than `most` samples.
+    /// Begins with this look, with room for so many samples.
     ///
     /// # Errors
     /// [`NoMemory`](crate::Error::NoMemory) when there is no room for them.
-    pub(super) fn begin(first: CounterSnapshot, every: Duration, most: usize) -> Result<Self> {
+    pub(super) fn begin(first: CounterSnapshot, every: Duration, samples: usize) -> Result<Self> {
         let every_ns = nanoseconds(every).max(1);
-        let most = most.max(2);
-        let mut snapshots = memory::list_of(most + 1)?;
+        let mut snapshots = memory::list_of(samples + 1)?;
         snapshots.push(first);
-        Ok(Self { snapshots, every_ns, most, halved: 0 })
+        Ok(Self { snapshots, every_ns })
     }
 
     /// When the next look is due after `now`: on the schedule, so that being late makes nothing drift; what
@@ -43,21 +63,6 @@ impl SnapshotSeries {
 
     /// Adds a look on the schedule.
     pub(super) fn add(&mut self, snapshot: CounterSnapshot) {
-        // The last look needs room, too.
-        if self.snapshots.len() >= self.most {
-            let mut index = 0;
-            self.snapshots.retain(|_| {
-                index += 1;
-                index % 2 == 1
-            });
-            self.every_ns = self.every_ns.saturating_mul(2);
-            self.halved += 1;
-            // The new one may belong to those that go.
-            let last = self.snapshots.last().map_or(0, |last| last.at);
-            if snapshot.at < last.saturating_add(self.every_ns / 4 * 3) {
-                return;
-            }
-        }
         self.snapshots.push(snapshot);
     }
 
@@ -71,11 +76,6 @@ impl SnapshotSeries {
             self.snapshots.pop();
         }
         self.snapshots.push(last);
-    }
-
-    /// The interval that samples were to have in the end, if it is not the one that was asked for.
-    pub fn stretched(&self) -> Option<Duration> {
-        (self.halved > 0).then(|| Duration::from_nanos(self.every_ns))
     }
 
     /// Samples so far.
