@@ -211,6 +211,21 @@ class Served(unittest.TestCase):
         self.assertEqual([node["node_type"] for node in nodes if node["temp_mib"]], ["Sort"])
         self.assertGreater(sums["temp_mib"], 20)
 
+    def test_times_are_with_who_takes_them(self):
+        """Those of few calls, and those of many, which are told by looks."""
+        for rows in [10, 400]:
+            query = ("SELECT count(*) FROM (SELECT a, pg_sleep(0.3) FROM (SELECT count(*) AS a FROM "
+                     f"generate_series(1, {rows}) a, generate_series(1, {rows}) b OFFSET 0) s OFFSET 0) s")  # fmt: skip
+            with self.subTest(rows), Session() as session:
+                session.run("SET client_min_messages = warning")
+                *nodes, sums = session.rows(rows_of("explain", query=query, execute=True))
+                sleeper = next(node for node in nodes if node["node_type"] == "Subquery Scan")
+                self.assertGreaterEqual(sleeper["self_ms"], 290)
+                self.assertAlmostEqual(sum(node["self_ms"] for node in nodes), sums["total_ms"], delta=0.01 + len(nodes) * 0.001)
+                self.assertEqual(nodes[0]["total_ms"], sums["total_ms"])
+                loops = {node["node_type"]: (node["loops"], node["actual_rows"]) for node in nodes}
+                self.assertEqual(loops["Nested Loop"], (1, rows * rows))
+
     def test_own_tables_are_read_into_local_buffers(self):
         with Session() as session:
             session.run("SET client_min_messages = warning; CREATE TEMP TABLE own (LIKE b INCLUDING STORAGE); "

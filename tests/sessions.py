@@ -151,6 +151,16 @@ class Sessions(unittest.TestCase):
             if row["leader_pid"]:
                 self.assertIn(row["leader_pid"], [earlier["pid"], earlier["leader_pid"]])
 
+    def test_a_report_names_who_used_the_device_meanwhile(self):
+        self.watcher.run("SET client_min_messages = warning")
+        with self.session() as writer:
+            self.watcher.start_rows(rows_of("report_full", "one", duration="6 s", options={"max_mib_s": 20}))
+            while self.watcher.busy():
+                writer.run("CREATE TABLE written AS SELECT repeat('x', 900) FROM generate_series(1, 100000); CHECKPOINT; DROP TABLE written")
+        (trust,) = [line for line in self.watcher.finish_rows() if line["section"] == "trust"]
+        self.assertIn(trust["item"], ["fair", "poor"])
+        self.assertRegex(trust["finding"], r"\d+ % of the disk traffic was not the probes' \((client backend|checkpointer) ")
+
     def test_nobody_sees_more_than_pg_stat_activity_shows(self):
         with Session() as session:
             session.run("CREATE ROLE curious LOGIN")

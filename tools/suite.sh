@@ -4,10 +4,13 @@
 # sessions (18: once with worker and once with io_uring). pg_amcheck and pg_checksums look at everything afterwards. Then comes
 # all of this project's own check. The servers stay in the cache; to renew one, delete $cache/assert/MAJOR.
 #
+# First of all the suite runs, without probes, on a library that counts each query as io_probe_explain does.
+#
 # It fails on any difference of the suite, on an SQLSTATE of a probe that nothing explains, on corruption, and on what a
 # server must not write to its log.
 #   SERIAL=1        one test at a time, as `make installcheck` of the server's source does it; without, `installcheck-parallel`
 #   PROBES=none     the suite alone, without probes and without the library: to tell whether a difference is ours
+#   PROBES=counted  the suite without probes, each query counted
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
@@ -36,7 +39,7 @@ build() {
 run_suite() {
     local place=$cache/assert/$1 started=$SECONDS failed=0 prober='' preload=('session_preload_libraries = pg_io_probe')
     shift
-    [ -z "${PROBES:-}" ] || preload=()
+    [ "${PROBES:-}" != none ] || preload=()
     echo "$("$place/bin/postgres" --version) $*"
     # More checkpoints and more to do for autovacuum than by default.
     initdb_option=--data-checksums start_cluster "$place/bin" 'max_prepared_transactions = 2' \
@@ -107,12 +110,21 @@ tools/deps.sh suite
 failures=0 servers=()
 # Apart from what is compiled for servers without assertions.
 target=$cache/assert/target
+# library MAJOR [FEATURE]
+library() {
+    CARGO_TARGET_DIR=$target make -s PG_CONFIG="$cache/assert/$1/bin/pg_config" FEATURES="${2:-}"
+    CARGO_TARGET_DIR=$target make -s install PG_CONFIG="$cache/assert/$1/bin/pg_config"
+}
+
 for major; do
     build "$major"
-    pg_config=$cache/assert/$major/bin/pg_config
-    servers+=("$pg_config")
-    CARGO_TARGET_DIR=$target make -s PG_CONFIG="$pg_config"
-    CARGO_TARGET_DIR=$target make -s install PG_CONFIG="$pg_config"
+    servers+=("$cache/assert/$major/bin/pg_config")
+    if [ -z "${PROBES:-}" ] || [ "$PROBES" = counted ]; then
+        library "$major" count_every_query
+        PROBES=counted run_suite "$major" || failures=$((failures + 1))
+    fi
+    [ "${PROBES:-}" != counted ] || continue
+    library "$major"
     if [ "$major" -lt 18 ]; then
         run_suite "$major" || failures=$((failures + 1))
     else

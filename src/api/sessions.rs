@@ -4,6 +4,7 @@
 //! theirs: it is given to the processes that were seen to hand reads over, by how many bytes that were. A
 //! process that ended is on the account of its parent, the postmaster.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::call::{Begin, Call, Probe, arguments, figure};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Rows, SqlInterval, interrupts, server};
-use crate::pg::catalog::activity::{self, HandedRead, ServerProcess};
+use crate::pg::catalog::activity::{self, Activity, HandedRead, ServerProcess};
 
 /// How often it is looked at what the I/O workers read for whom.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -54,7 +55,11 @@ fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
     call.progress.total(count.into());
     let mut before = Look::take(&devices, None);
     for sample in 1..=count {
-        if call.ended().is_some() || rows.len() > MOST_ROWS {
+        if call.ended().is_some() {
+            break;
+        }
+        if rows.len() > MOST_ROWS {
+            pgrx::notice!("ended after {} of {count} intervals: {MOST_ROWS} rows are the most", sample - 1);
             break;
         }
         glances.watch_until(before.at + nanoseconds(every.min(call.time_left())));
@@ -144,8 +149,11 @@ struct Glances {
 
 impl Glances {
     fn begin() -> Self {
-        let sees = server::reads_by_workers() && activity::sees_reads();
-        Self { sees, handed: HandedReads::default(), files: HashMap::new() }
+        Self { sees: server::reads_by_workers() && activity::sees_reads(), ..Self::none() }
+    }
+
+    fn none() -> Self {
+        Self { sees: false, handed: HandedReads::default(), files: HashMap::new() }
     }
 
     /// Looks again and again until then, and forgets what was before.
@@ -169,6 +177,32 @@ impl Glances {
     }
 }
 
+/// What the other processes of this server moved while a report was made.
+pub(super) struct OtherProcesses(Look);
+
+impl OtherProcesses {
+    pub(super) fn begin() -> Self {
+        Self(Look::take(&Devices(Vec::new()), None))
+    }
+
+    /// Bytes by kind of process since then, the most first. I/O workers are left out: they read for us, too.
+    pub(super) fn moved(&self) -> Vec<(String, u64)> {
+        let now = Look::take(&Devices(Vec::new()), Some(&self.0));
+        let interval = Interval { before: &self.0, now: &now, glances: &Glances::none() };
+        let mut by_kind: BTreeMap<String, u64> = BTreeMap::new();
+        for seen in now.processes.values() {
+            let is_ours = seen.process.pid == std::process::id() as i32 || seen.process.kind == IO_WORKER;
+            let moved = if is_ours { ProcessIo::default() } else { interval.moved(seen) };
+            *by_kind.entry(seen.process.kind.clone()).or_default() += moved.fetched + moved.written;
+        }
+        let ended = interval.moved_by_ended();
+        by_kind.insert("processes that ended".to_owned(), ended.fetched + ended.written);
+        let mut moved: Vec<_> = by_kind.into_iter().filter(|(_, bytes)| *bytes >= LEAST).collect();
+        moved.sort_by_key(|(_, bytes)| Reverse(*bytes));
+        moved
+    }
+}
+
 /// Two looks, one after the other.
 struct Interval<'a> {
     before: &'a Look,
@@ -184,6 +218,7 @@ impl Interval<'_> {
             of_workers.iter().map(|seen| self.moved(seen)).fold(ProcessIo::default(), ProcessIo::and);
         let mut rows: Vec<SessionRow> =
             others.iter().filter_map(|seen| self.row_of(seen, of_workers)).collect();
+        self.put_activities(&mut rows);
         sort(&mut rows);
         if self.glances.handed.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
@@ -222,18 +257,31 @@ impl Interval<'_> {
         // One that is new has written all that it has.
         let wal_before = self.before.find(process).map_or(Some(0.0), |before| before.process.wal_bytes);
         let wal = process.wal_bytes.zip(wal_before).map(|(now, before)| (now - before).max(0.0));
-        let text = |text: &Option<String>| text.clone().map(Text::from);
         Some(SessionRow {
             pid: Some(process.pid),
-            who: text(&process.who),
             wal_mib_s: wal.map(|bytes| self.mib_s(bytes)),
-            wait: text(&process.wait),
-            query: text(&process.query).filter(|query| !query.is_empty()),
-            leader_pid: process.leader_pid,
-            state: text(&process.state),
             file: self.glances.files.get(&process.pid).cloned().map(Text::from),
             ..self.row_without_process(&process.kind, moved)?
         })
+    }
+
+    /// Says what the processes of these rows do.
+    fn put_activities(&self, rows: &mut [SessionRow]) {
+        let pids: Vec<i32> = rows.iter().filter_map(|row| row.pid).collect();
+        let known = activity::activities(&pids).into_iter();
+        let known: HashMap<i32, Activity> = known.map(|activity| (activity.pid, activity)).collect();
+        for row in rows {
+            let Some((pid, activity)) = row.pid.and_then(|pid| Some((pid, known.get(&pid)?.clone()))) else {
+                continue;
+            };
+            if self.now.processes.get(&pid).is_some_and(|seen| seen.process.began == activity.began) {
+                row.who = activity.who.map(Text::from);
+                row.wait = activity.wait.map(Text::from);
+                row.query = activity.query.filter(|query| !query.is_empty()).map(Text::from);
+                row.leader_pid = activity.leader_pid;
+                row.state = activity.state.map(Text::from);
+            }
+        }
     }
 
     /// None if nothing was moved.

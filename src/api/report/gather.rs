@@ -27,12 +27,14 @@ use crate::api::recommend::{
     ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint,
 };
 use crate::api::seqscan::Seqscan;
+use crate::api::sessions::OtherProcesses;
 use crate::api::sync::{self, Bench};
 use crate::api::{device, history, shared};
 use crate::call::{self, InTime, NamedEnum, Probe, ReadPath, arguments, figure};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::{lock, server};
+use crate::pg::catalog::activity::HIDDEN;
 use crate::pg::catalog::facts;
 use crate::pg::history::{Failed, RelationFacts, ServerFacts, attempt};
 use crate::pg::storage::relation::is_toast;
@@ -124,6 +126,8 @@ struct ReportDraft {
     relation: Option<RelationFacts>,
     /// What went on beside each probe.
     surroundings: Vec<Surroundings>,
+    /// Bytes that other processes of the server moved meanwhile, by their kind, the most first.
+    others: Vec<(String, u64)>,
     /// Was the relation measured where no device can be seen?
     has_unseen: bool,
     /// Did the device become slower in the middle?
@@ -139,6 +143,7 @@ impl Measurements {
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
         lock::refuse_in_parallel()?;
         let started = Monotonic.now();
+        let others = OtherProcesses::begin();
         let (_in_time, left) = InTime::for_statement_timeout();
         let rel = self.rel.or_else(facts::largest_table);
         let mut found = ReportDraft::begin(rel);
@@ -168,6 +173,7 @@ impl Measurements {
             );
         }
         let elapsed_s = (Monotonic.now() - started) as f64 / 1e9;
+        found.others = others.moved();
         Ok(found.finish(elapsed_s))
     }
 
@@ -599,7 +605,7 @@ impl ReportDraft {
                 let all = bytes.0 + bytes.1;
                 let moved = (all > 0).then(|| {
                     let share = 100.0 * bytes.1 as f64 / all as f64;
-                    format!("{share:.0} % of the disk traffic was not the probes'")
+                    format!("{share:.0} % of the disk traffic was not the probes' ({})", self.who(bytes.1))
                 });
                 let stolen = steal.filter(|steal| *steal > 10.0).map(|steal| {
                     format!("the hypervisor gave {steal:.0} % of the processors' time to others")
@@ -616,6 +622,16 @@ impl ReportDraft {
         };
         let why: Vec<String> = own.into_iter().map(|(_, why)| why).chain(by_others).collect();
         self.push(Line::fact(ReportSection::Trust, word, why.join("; ")));
+    }
+
+    /// Who caused these bytes of others.
+    fn who(&self, other_bytes: u64) -> String {
+        let kind = |kind| if kind == HIDDEN { "sessions that you may not see" } else { kind };
+        let named =
+            self.others.iter().take(2).map(|(of, bytes)| format!("{} {}", kind(of), served::mib(*bytes)));
+        let of_server: u64 = self.others.iter().map(|(_, bytes)| bytes).sum();
+        let outside = (2 * of_server < other_bytes).then(|| "most of it not by this server".to_owned());
+        named.chain(outside).collect::<Vec<_>>().join(", ")
     }
 
     /// What speaks against the figures besides others.

@@ -5,6 +5,9 @@ use serde::Deserialize;
 use crate::pg::backend::{names, server};
 use crate::pg::compat::BACKEND_WAL;
 
+/// The kind of a process that the caller may not see.
+pub(crate) const HIDDEN: &str = "hidden";
+
 /// A process of the server.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct ServerProcess {
@@ -12,26 +15,43 @@ pub(crate) struct ServerProcess {
     /// When it began: another process may get its number later. None if the caller may not see it.
     pub(crate) began: Option<String>,
     pub(crate) kind: String,
+    /// Bytes of WAL so far, where the server counts them.
+    pub(crate) wal_bytes: Option<f64>,
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Activity {
+    pub(crate) pid: i32,
+    pub(crate) began: Option<String>,
     pub(crate) who: Option<String>,
     pub(crate) leader_pid: Option<i32>,
     pub(crate) state: Option<String>,
     pub(crate) wait: Option<String>,
     pub(crate) query: Option<String>,
-    /// Bytes of WAL so far, where the server counts them.
-    pub(crate) wal_bytes: Option<f64>,
 }
 
-/// All that there are now.
+/// All processes that there are now. What the view joins is left out: there may be thousands.
 pub(crate) fn processes() -> Vec<ServerProcess> {
     server::look_anew();
     let query = format!(
         "SELECT json_build_object('pid', pid, 'began', backend_start, \
-         'kind', coalesce(backend_type, 'hidden'), \
+         'kind', coalesce(backend_type, '{HIDDEN}'), 'wal_bytes', {BACKEND_WAL}) \
+         FROM pg_stat_get_activity(NULL)"
+    );
+    names::rows(&query, &[])
+}
+
+/// What these processes do, as they were seen last.
+pub(crate) fn activities(pids: &[i32]) -> Vec<Activity> {
+    let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+    let query = format!(
+        "SELECT json_build_object('pid', pid, 'began', backend_start, \
          'who', nullif(concat_ws('@', usename, datname), ''), 'leader_pid', leader_pid, 'state', state, \
          'wait', wait_event_type || ':' || wait_event, \
-         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 40), \
-         'wal_bytes', {BACKEND_WAL}) \
-         FROM pg_stat_activity"
+         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 40)) \
+         FROM pg_stat_activity WHERE pid = ANY ('{{{}}}')",
+        pids.join(",")
     );
     names::rows(&query, &[])
 }
