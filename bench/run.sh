@@ -3,6 +3,7 @@
 # NAME.py says what it does, what its lines mean, and which variables it takes. PG (the oldest and the newest of the
 # cache) names the versions of PostgreSQL: PG=15,18. BENCH_DIR as in lib.sh. What needs a loop device needs root.
 #
+#   advice_on_any_disk       what following io_probe_recommend gains, on made-up devices: as root, an hour
 #   history_verdicts         io_probe_compare of equal and of different runs, on a loop device
 #   iostat_vs_sysstat        io_probe_iostat beside iostat -x, on a loop device
 #   pgbench_beside_probes    what a limited probe costs a pgbench beside it
@@ -14,6 +15,11 @@
 #   what_probes_cost         time, I/O, memory and locks of each probe. It wants an idle machine and 3 GiB of disk
 
 . "$(dirname "$0")/lib.sh"
+
+advice_on_any_disk() {
+    start_bench_server "$pg_config"
+    CARGO_TARGET_DIR=$cache/target bench/advice_on_any_disk.py "$@"
+}
 
 history_verdicts() {
     prepare_device

@@ -1,0 +1,149 @@
+#!/usr/bin/env -S python3 -B
+"""What following io_probe_recommend gains or loses on the made-up devices in devices/. As root, on an idle machine.
+
+    advice_on_any_disk.py [CALLS [MODEL…]]     on the server that the environment names; run.sh starts one
+
+A table has four columns: in random order, in order, jittered by 1.5 % of the table, and late events that are read from new to old.
+Ranges of each are read by each kind of scan, cold and warm. Then io_probe_recommend is called CALLS times (7), its statements are
+run, and EXPLAIN tells which scans the planner now picks. Lines have the regret, which is the time of the pick over that of the best
+scan: geometric means cold of each column and of all, warm of all; first under the defaults, then after each call, with what was
+advised. Once at each readahead of READAHEAD_KB (128 8192). A scan that takes LONGEST seconds (20) is ended and counts as that long.
+"""
+
+import itertools
+import math
+import os
+import sys
+import time
+
+import made_up
+from commands import give_up, server_version
+from lib import Failure, Session, call
+from storage import create_tablespace
+
+READAHEADS_KB = [int(kb) for kb in os.environ.get("READAHEAD_KB", "128 8192").split()]
+LONGEST = float(os.environ.get("LONGEST", "20"))
+MODELS = ["hdd", "gp3", "net"]
+ROWS = 1_500_000
+# Rows of 1.5 % of the table.
+NEAR = ROWS * 15 // 1000
+COLUMNS = {
+    "scattered": f"(g::bigint * 7919) % {ROWS}",
+    "ordered": "g",
+    "jittered": f"g + abs(hashint4(g)) % {NEAR}",
+    # An event is seen some time after it took place: after most in a moment, after a few much later.
+    "late": f"{ROWS} - g - (-ln((abs(hashint4(g)::bigint) % 10000 + 1) / 10001.0) * {NEAR / 3})::int",
+}
+SHARES = [0.002, 0.02, 0.2]
+WAYS = {"Seq Scan": "seqscan", "Index Scan": "indexscan", "Bitmap Heap Scan": "bitmapscan"}
+APPLIED = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "correlation"]
+
+
+class Table:
+    """The table, and how long its queries take by each scan."""
+
+    def __init__(self, session, place):
+        self.session = session
+        self.times = {}
+        session.run(f"CREATE TABLE probed {place} AS SELECT {', '.join(f'{of} AS {name}' for name, of in COLUMNS.items())}, "
+                    f"repeat('x', 150) AS filler FROM generate_series(1, {ROWS}) g")  # fmt: skip
+        for name in COLUMNS:
+            session.run(f"CREATE INDEX probed_{name} ON probed ({name}) {place}")
+        session.run("VACUUM ANALYZE probed; CHECKPOINT; SET max_parallel_workers_per_gather = 0; SET jit = off")
+
+    def queries(self):
+        for name, share in itertools.product(COLUMNS, SHARES):
+            first = ROWS // 3
+            yield name, share, f"SELECT count(filler) FROM probed WHERE {name} BETWEEN {first} AND {first + int(ROWS * share)}"
+
+    def evict(self):
+        for name in ["probed", *(f"probed_{name}" for name in COLUMNS)]:
+            self.session.run(f"SELECT io_probe_evict('{name}')")
+
+    def concurrency(self):
+        return self.session.value("SELECT coalesce((SELECT substring(option FROM 'effective_io_concurrency=(.*)') FROM pg_tablespace, "
+                                  "unnest(spcoptions) option WHERE spcname = 'made_up' AND option LIKE 'effective_io%'), "
+                                  "current_setting('effective_io_concurrency'))")  # fmt: skip
+
+    def seconds(self, query, scan, cold):
+        """By this scan, under the concurrency in force; timed once."""
+        concurrency = self.concurrency() if scan == "Bitmap Heap Scan" else ""
+        key = query, scan, cold, concurrency
+        if key not in self.times:
+            if cold:
+                self.evict()
+            # A hint bit or a plan is not what is timed; a warm one has been read once.
+            off = "".join(f"SET enable_{way} = {'on' if kind == scan else 'off'};" for kind, way in WAYS.items())
+            self.session.run(f"{off} SET enable_indexonlyscan = off; SET statement_timeout = '{LONGEST} s'")
+            began = time.monotonic()
+            try:
+                self.session.run(query)
+            except Failure as failure:
+                assert failure.sqlstate == "57014", failure
+            self.times[key] = time.monotonic() - began
+            self.session.run("RESET ALL; SET max_parallel_workers_per_gather = 0; SET jit = off; SET client_min_messages = warning")
+        return self.times[key]
+
+    def pick(self, query):
+        lines = self.session.run(f"EXPLAIN (COSTS OFF) {query}")
+        return next(scan for line in lines for scan in WAYS if scan in line and "Bitmap Index" not in line)
+
+    def regrets(self, cold):
+        """Of each column: the time of the planner's pick over that of the best."""
+        of = {name: [] for name in COLUMNS}
+        for name, _, query in self.queries():
+            known = {scan: self.seconds(query, scan, cold) for scan in WAYS}
+            best = min(seconds for (of_query, _, is_cold, _), seconds in self.times.items() if (of_query, is_cold) == (query, cold))
+            of[name].append(known[self.pick(query)] / best)
+        return of
+
+    def line(self, call_name, advice):
+        cold, warm = self.regrets(True), self.regrets(False)
+        mean = lambda values: math.exp(sum(map(math.log, values)) / len(values))
+        of_all = lambda of: mean([value for values in of.values() for value in values])
+        columns = "  ".join(f"{mean(values):9.2f}" for values in cold.values())
+        print(f"{call_name:<9} {columns}  {of_all(cold):6.2f}  {of_all(warm):6.2f}  {advice}", flush=True)
+
+
+def follow(session):
+    """Runs what is advised. Returns that in words, and what takes it back."""
+    rows = session.rows(f"SELECT * FROM {call('recommend_full', 'probed', cold=True)}")
+    rows = [row for row in rows if row["setting"] in APPLIED]
+    for row in rows:
+        if row["statement"]:
+            session.run(row["statement"])
+    said = [f"{row['name'] or ''} {row['setting']} {row['recommended'] if row['statement'] else 'keep' if row['recommended'] else row['doubt']}".strip()
+            for row in rows if row["statement"] or not row["recommended"]]  # fmt: skip
+    return ", ".join(said) or "keep all", [row["undo"] for row in rows if row["statement"]]
+
+
+def main():
+    if why := made_up.missing():
+        give_up(why)
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    models = sys.argv[2:] or MODELS
+    print(f"PostgreSQL {server_version()}, {calls} calls")
+    with made_up.device() as made, Session() as session:
+        session.run("SET client_min_messages = warning")
+        place = create_tablespace(session, "made_up", made.mount_point)
+        try:
+            table = Table(session, place)
+            for model in models:
+                for readahead_kb in READAHEADS_KB:
+                    made.readahead(readahead_kb)
+                    table.times = {}
+                    with made.meanwhile(model):
+                        columns = "  ".join(f"{name:>9}" for name in COLUMNS)
+                        print(f"{model}, {readahead_kb} kB\n{'':<9} {columns}  {'cold':>6}  {'warm':>6}  advice", flush=True)
+                        table.line("defaults", "")
+                        for number in range(1, calls + 1):
+                            advice, undo = follow(session)
+                            table.line(f"call {number}", advice)
+                            for statement in undo:
+                                session.run(statement)
+        finally:
+            session.run("DROP TABLE IF EXISTS probed; DROP TABLESPACE made_up")
+
+
+if __name__ == "__main__":
+    main()
