@@ -18,12 +18,13 @@ import time
 
 import made_up
 from commands import give_up, server_version
-from lib import Failure, Session, call
+from lib import Failure, Session, call, segment_file
 from storage import create_tablespace
 
 READAHEADS_KB = [int(kb) for kb in os.environ.get("READAHEAD_KB", "128 8192").split()]
 LONGEST = float(os.environ.get("LONGEST", "20"))
 MODELS = ["hdd", "gp3", "net"]
+MIB = 1 << 20
 ROWS = 1_500_000
 # Rows of 1.5 % of the table.
 NEAR = ROWS * 15 // 1000
@@ -60,6 +61,13 @@ class Table:
         for name in ["probed", *(f"probed_{name}" for name in COLUMNS)]:
             self.session.run(f"SELECT io_probe_evict('{name}')")
 
+    def warm_up(self):
+        """Brings all files into the OS cache."""
+        for name in ["probed", *(f"probed_{name}" for name in COLUMNS)]:
+            with open(segment_file(self.session, name), "rb") as file:
+                while file.read(MIB):
+                    pass
+
     def concurrency(self):
         return self.session.value("SELECT coalesce((SELECT substring(option FROM 'effective_io_concurrency=(.*)') FROM pg_tablespace, "
                                   "unnest(spcoptions) option WHERE spcname = 'made_up' AND option LIKE 'effective_io%'), "
@@ -72,7 +80,8 @@ class Table:
         if key not in self.times:
             if cold:
                 self.evict()
-            # A hint bit or a plan is not what is timed; a warm one has been read once.
+            else:
+                self.warm_up()
             off = "".join(f"SET enable_{way} = {'on' if kind == scan else 'off'};" for kind, way in WAYS.items())
             self.session.run(f"{off} SET enable_indexonlyscan = off; SET statement_timeout = '{LONGEST} s'")
             began = time.monotonic()

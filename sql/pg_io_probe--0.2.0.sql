@@ -1021,33 +1021,39 @@ GRANT EXECUTE ON FUNCTION io_probe_iostat_full(text, integer, jsonb) TO pg_monit
 -- Who uses the devices.
 
 CREATE TYPE io_probe_sessions_full_row AS (
-    sample     integer,
-    pid        integer,
-    kind       text,
-    who        text,
-    rmib_s     double precision,
-    os_mib_s   double precision,
-    wmib_s     double precision,
-    wal_mib_s  double precision,
-    wait       text,
-    query      text,
-    leader_pid integer,
-    state      text,
-    file       text,
-    sampled_at timestamp with time zone,
-    elapsed_ms double precision
+    sample           integer,
+    pid              integer,
+    process          text,
+    rmib_s           double precision,
+    os_mib_s         double precision,
+    wmib_s           double precision,
+    wal_mib_s        double precision,
+    wait             text,
+    query            text,
+    kind             text,
+    usename          text,
+    datname          text,
+    application_name text,
+    leader_pid       integer,
+    state            text,
+    file             text,
+    sampled_at       timestamp with time zone,
+    elapsed_ms       double precision
 );
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last rows of an interval';
-COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid: other processes (reads of the devices that no process of this server caused), and unaccounted (what the devices wrote beyond what processes of this server did, or less: a write reaches its device later)';
-COMMENT ON COLUMN io_probe_sessions_full_row.who IS 'Role and database, as role@database; NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'Whose it is: role@database of a session, the leader of a parallel worker, else its kind. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid, what makes the sum that of the devices: outside this server (what they read for no process of this server), and kept in the OS cache (below 0: writes of this server that have not reached the devices yet) or out of the OS cache (what the devices wrote beyond these)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, and if it had nothing to do when the interval began. The server counts it when a transaction has ended, at most once a second';
-COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
-COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, if it had nothing to do when the interval began, and while it is not known: the server counts it when a transaction has ended, at most once a second';
+COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'What it waited for at the end of the interval, as pg_stat_activity.wait_event; NULL if for nothing, or if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'The start of its query, up to 32 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'As pg_stat_activity.backend_type; hidden if the caller may not see it; in the last rows as process';
+COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role, NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database, NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'As pg_stat_activity.application_name';
 COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker, beside which it stands';
 COMMENT ON COLUMN io_probe_sessions_full_row.state IS 'State as in pg_stat_activity: active, idle and so on';
 COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'The file, and the blocks of it, that the I/O workers were last seen to read for it; NULL if none';
@@ -1056,8 +1062,7 @@ COMMENT ON COLUMN io_probe_sessions_full_row.elapsed_ms IS 'Length of the interv
 
 CREATE TYPE io_probe_sessions_row AS (
     pid       integer,
-    kind      text,
-    who       text,
+    process   text,
     rmib_s    double precision,
     os_mib_s  double precision,
     wmib_s    double precision,
@@ -1067,14 +1072,13 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last rows of an interval';
-COMMENT ON COLUMN io_probe_sessions_row.kind IS 'What it is, as pg_stat_activity.backend_type; hidden if the caller may not see that. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid: other processes (reads of the devices that no process of this server caused), and unaccounted (what the devices wrote beyond what processes of this server did, or less: a write reaches its device later)';
-COMMENT ON COLUMN io_probe_sessions_row.who IS 'Role and database, as role@database; NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'Whose it is: role@database of a session, the leader of a parallel worker, else its kind. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid, what makes the sum that of the devices: outside this server (what they read for no process of this server), and kept in the OS cache (below 0: writes of this server that have not reached the devices yet) or out of the OS cache (what the devices wrote beyond these)';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, and if it had nothing to do when the interval began. The server counts it when a transaction has ended, at most once a second';
-COMMENT ON COLUMN io_probe_sessions_row.wait IS 'What it waited for at the end of the interval, as type:event; NULL if for nothing, or if the caller may not see it';
-COMMENT ON COLUMN io_probe_sessions_row.query IS 'The start of its query, up to 40 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, if it had nothing to do when the interval began, and while it is not known: the server counts it when a transaction has ended, at most once a second';
+COMMENT ON COLUMN io_probe_sessions_row.wait IS 'What it waited for at the end of the interval, as pg_stat_activity.wait_event; NULL if for nothing, or if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_row.query IS 'The start of its query, up to 32 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
 
 CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAULT 1)
 RETURNS SETOF io_probe_sessions_row

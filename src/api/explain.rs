@@ -179,8 +179,8 @@ impl Executed {
         }
         if remembers && self.query.verdict() != Verdict::NotDisk && self.rows.iter().any(lacks_times) {
             pgrx::notice!(
-                "expected_ms is not known of all nodes: io_probe_page_cost of a table in their tablespace \
-                 measures it for this session, with cold => true, which evicts that table from the caches"
+                "is that wait usual here? io_probe_page_cost('tbl', cold => true) in this session first (it \
+                 evicts tbl) makes expected_ms known"
             );
         }
     }
@@ -297,5 +297,6 @@ fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
 }
 
 fn lacks_times(row: &ExplainRow) -> bool {
-    row.access.is_some() && row.shared_blks_read.is_some_and(|read| read > 0) && row.expected_ms.is_none()
+    let can_be_known = row.access.is_some() && row.processes == Some(1);
+    can_be_known && row.shared_blks_read.is_some_and(|read| read > 0) && row.expected_ms.is_none()
 }

@@ -19,7 +19,7 @@ use pgrx::prelude::*;
 use super::device::leaves_of_server;
 use super::iostat::{MOST_ROWS, interval};
 use super::shared::ms;
-use crate::call::{Begin, Call, Probe, arguments, figure};
+use crate::call::{Begin, Call, Probe, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Rows, SqlInterval, interrupts, server};
@@ -257,6 +257,8 @@ impl Interval<'_> {
         // One that is new has written all that it has.
         let wal_before = self.before.find(process).map_or(Some(0.0), |before| before.process.wal_bytes);
         let wal = process.wal_bytes.zip(wal_before).map(|(now, before)| (now - before).max(0.0));
+        // What a transaction has written so far is counted at its end.
+        let wal = wal.filter(|bytes| *bytes > 0.0 || moved.written == 0);
         Some(SessionRow {
             pid: Some(process.pid),
             wal_mib_s: wal.map(|bytes| self.mib_s(bytes)),
@@ -275,11 +277,7 @@ impl Interval<'_> {
                 continue;
             };
             if self.now.processes.get(&pid).is_some_and(|seen| seen.process.began == activity.began) {
-                row.who = activity.who.map(Text::from);
-                row.wait = activity.wait.map(Text::from);
-                row.query = activity.query.filter(|query| !query.is_empty()).map(Text::from);
-                row.leader_pid = activity.leader_pid;
-                row.state = activity.state.map(Text::from);
+                put_activity(row, activity);
             }
         }
     }
@@ -290,10 +288,11 @@ impl Interval<'_> {
             return None;
         }
         Some(SessionRow {
+            process: kind.to_owned().into(),
             kind: kind.to_owned().into(),
-            rmib_s: self.mib_s(moved.fetched as f64),
+            rmib_s: Some(self.mib_s(moved.fetched as f64)),
             os_mib_s: (!server::reads_by_io_uring()).then(|| self.mib_s(moved.cached() as f64)),
-            wmib_s: self.mib_s(moved.written as f64),
+            wmib_s: Some(self.mib_s(moved.written as f64)),
             sampled_at: self.now.moment,
             elapsed_ms: ms(self.now.at - self.before.at),
             ..SessionRow::default()
@@ -305,10 +304,11 @@ impl Interval<'_> {
         let Some(((read, written), before)) = self.now.devices.zip(self.before.devices) else {
             return Vec::new();
         };
-        let sum = |of: fn(&SessionRow) -> f64| rows.iter().map(of).sum::<f64>();
-        let read = figure(self.mib_s(read.saturating_sub(before.0) as f64) - sum(|row| row.rmib_s));
-        let written = figure(self.mib_s(written.saturating_sub(before.1) as f64) - sum(|row| row.wmib_s));
+        let sum = |of: fn(&SessionRow) -> Option<f64>| rows.iter().filter_map(of).sum::<f64>();
+        let read = hundredths(self.mib_s(read.saturating_sub(before.0) as f64) - sum(|row| row.rmib_s));
+        let written = hundredths(self.mib_s(written.saturating_sub(before.1) as f64) - sum(|row| row.wmib_s));
         let row = |kind: &'static str, rmib_s, wmib_s| SessionRow {
+            process: kind.into(),
             kind: kind.into(),
             rmib_s,
             wmib_s,
@@ -316,13 +316,31 @@ impl Interval<'_> {
             elapsed_ms: ms(self.now.at - self.before.at),
             ..SessionRow::default()
         };
-        vec![row("other processes", read, 0.0), row("unaccounted", 0.0, written)]
+        let of_cache = if written < 0.0 { "kept in the OS cache" } else { "out of the OS cache" };
+        vec![row("outside this server", Some(read), None), row(of_cache, None, Some(written))]
     }
 
     fn mib_s(&self, bytes: f64) -> f64 {
         let seconds = (self.now.at - self.before.at).max(1) as f64 / 1e9;
-        figure(bytes / f64::from(1 << 20) / seconds)
+        hundredths(bytes / f64::from(1 << 20) / seconds)
     }
+}
+
+/// Says what the process of a row does.
+fn put_activity(row: &mut SessionRow, activity: Activity) {
+    let Activity { usename, datname, leader_pid, .. } = activity;
+    match (leader_pid, &usename, &datname) {
+        (Some(leader), ..) => row.process = format!("worker of {leader}").into(),
+        (None, Some(role), Some(database)) => row.process = format!("{role}@{database}").into(),
+        _ => {}
+    }
+    row.leader_pid = leader_pid;
+    row.usename = usename.map(Text::from);
+    row.datname = datname.map(Text::from);
+    row.application_name = activity.application_name.map(Text::from);
+    row.wait = activity.wait.map(Text::from);
+    row.query = activity.query.filter(|query| !query.is_empty()).map(Text::from);
+    row.state = activity.state.map(Text::from);
 }
 
 /// Is there a process of this number, or one that its parent has not waited for?
@@ -330,12 +348,17 @@ fn is_process(pid: i32) -> bool {
     std::path::Path::new("/proc").join(pid.to_string()).exists()
 }
 
+/// A rate as people read it.
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
 /// Fewer bytes in an interval are the process's own, and no traffic: it reads what it is told.
 const LEAST: u64 = 16 << 10;
 
 /// The greatest first; parallel workers right behind their leader.
 fn sort(rows: &mut [SessionRow]) {
-    let device = |row: &SessionRow| row.rmib_s + row.wmib_s;
+    let device = |row: &SessionRow| row.rmib_s.unwrap_or(0.0) + row.wmib_s.unwrap_or(0.0);
     let group = |row: &SessionRow| row.leader_pid.or(row.pid);
     let mut of_group: HashMap<Option<i32>, f64> = HashMap::new();
     rows.iter().for_each(|row| *of_group.entry(group(row)).or_default() += device(row));

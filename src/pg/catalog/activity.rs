@@ -24,7 +24,9 @@ pub(crate) struct ServerProcess {
 pub(crate) struct Activity {
     pub(crate) pid: i32,
     pub(crate) began: Option<String>,
-    pub(crate) who: Option<String>,
+    pub(crate) usename: Option<String>,
+    pub(crate) datname: Option<String>,
+    pub(crate) application_name: Option<String>,
     pub(crate) leader_pid: Option<i32>,
     pub(crate) state: Option<String>,
     pub(crate) wait: Option<String>,
@@ -47,9 +49,9 @@ pub(crate) fn activities(pids: &[i32]) -> Vec<Activity> {
     let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
     let query = format!(
         "SELECT json_build_object('pid', pid, 'began', backend_start, \
-         'who', nullif(concat_ws('@', usename, datname), ''), 'leader_pid', leader_pid, 'state', state, \
-         'wait', wait_event_type || ':' || wait_event, \
-         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 40)) \
+         'usename', usename, 'datname', datname, 'application_name', nullif(application_name, ''), \
+         'leader_pid', leader_pid, 'state', state, 'wait', wait_event, \
+         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 32)) \
          FROM pg_stat_activity WHERE pid = ANY ('{{{}}}')",
         pids.join(",")
     );
