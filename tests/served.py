@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from lib import IS_ROOT, VERSION, Failure, Session, call, dense_table, main, read, restart_server, rows_of, segment_file
 from lib import wait_for, wait_for_probe
 from probes import Holdings
-from storage import cache_only, every_second_mib, fincore
+from storage import LoopDevice, cache_only, create_tablespace, every_second_mib, fincore
 
 MIB = 1 << 20
 # What is fetched beyond: at the edges of what is cached, by the planner, for visibility maps; a kernel may take cached pages back.
@@ -155,6 +155,32 @@ class Served(unittest.TestCase):
         nodes, sums = self.judge(CASES["a sort that spills"], 2, "SET parallel_leader_participation = off")
         self.assertEqual({node["node_type"] for node in nodes if node["temp_mib"]}, {"Sort"})
         self.assertGreater(sums["temp_mib"], 20)
+
+    def test_the_device_counts_the_same(self):
+        """Whoever reads: the backend, its parallel workers, the I/O workers, or the kernel's own threads for io_uring, which do it
+        where many requests are in flight."""
+        if not IS_ROOT:
+            self.skipTest("not root")
+        disk = LoopDevice(256 * MIB)
+        self.addCleanup(disk.remove)
+        with Session() as session:
+            place = create_tablespace(session, "counted", disk.mount_point)
+            self.addCleanup(self.drop, "DROP TABLE on_disk; DROP TABLESPACE counted")
+            session.run(f"CREATE TABLE on_disk {place} AS SELECT g AS id, repeat('x', 60) AS filler FROM generate_series(1, 1000000) g")
+            session.run("SET client_min_messages = warning; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0")
+            for workers in [0, 2]:
+                disk.make_cold(session, "on_disk")
+                session.run(f"SET max_parallel_workers_per_gather = {workers}")
+                before = disk.counters()["bytes"]
+                *_, sums = session.rows(rows_of("explain", query="SELECT count(*) FROM on_disk", execute=True))
+                counted = disk.counters()["bytes"] - before
+                self.assertGreater(counted, 80 * MIB)
+                self.assertAlmostEqual(sums["device_mib"] * MIB, counted, delta=counted * 0.01 + MORE, msg=workers)
+
+    @staticmethod
+    def drop(statements):
+        with Session() as session:
+            session.run(statements)
 
     def test_the_same_words_inside_are_another_query(self):
         """A function that is called at planning, or by workers' leader, runs the very statement, or one with workers of its own."""

@@ -8,6 +8,8 @@
 //!
 //! # Limitations and caveats
 //! - What a node has the kernel or the server read ahead is its own if it reads a block in the same call.
+//! - With io_uring the kernel also reads by threads of its own in this process: what they fetch is of the node
+//!   that reads next.
 //! - A parallel hash join of the leader sets itself up anew, and with that leaves our function until the node
 //!   above it is called again. Right below a Gather its first call is the Gather's, which does nothing
 //!   itself.
@@ -15,7 +17,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -212,6 +214,8 @@ struct Counting {
     /// [`counts::sum`] of it.
     last_sum: i64,
     last_fetched: i64,
+    /// Whose bytes they are: this thread's, or the whole process's where others in it read for this one.
+    whose: c_int,
     knows_device: bool,
     copies: CopyTimes,
     turns: TurnsAtWork,
@@ -219,12 +223,12 @@ struct Counting {
     text: Option<String>,
 }
 
-/// Bytes that this thread has had fetched so far.
-fn fetched() -> i64 {
+/// Bytes that this thread or process has had fetched so far.
+fn fetched(whose: c_int) -> i64 {
     // SAFETY: zeros are a rusage; the call fills it.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        libc::getrusage(whose, &mut usage);
         usage.ru_inblock * 512
     }
 }
@@ -418,6 +422,7 @@ impl Counting {
             last: [0; counts::OF_SERVER],
             last_sum: 0,
             last_fetched: 0,
+            whose: if server::reads_by_io_uring() { libc::RUSAGE_SELF } else { libc::RUSAGE_THREAD },
             knows_device: account::own_read_bytes().is_some(),
             copies: CopyTimes::none(),
             turns: TurnsAtWork::begin(0),
@@ -437,7 +442,7 @@ impl Counting {
     /// Begins to count.
     fn restart(&mut self) {
         self.last_sum = counts::sum();
-        (self.last, self.last_fetched) = (counts::usage(&counts::seen()), fetched());
+        (self.last, self.last_fetched) = (counts::usage(&counts::seen()), fetched(self.whose));
         self.turns = TurnsAtWork::begin(self.nodes.len());
         for node in self.nodes.iter_mut().filter(|node| node.reads_ahead) {
             node.needs_care = self.io_workers.is_some();
@@ -552,7 +557,7 @@ impl Counting {
 
     /// Bytes that were fetched since this was asked the last time.
     fn fetched_since(&mut self) -> i64 {
-        let now = fetched();
+        let now = fetched(self.whose);
         now - std::mem::replace(&mut self.last_fetched, now)
     }
 
