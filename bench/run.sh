@@ -13,6 +13,7 @@
 #   sync_vs_pg_test_fsync    io_probe_sync beside pg_test_fsync, in pg_wal (MEDIUM=disk) and on a loop device in
 #                            memory (MEDIUM=ram, which takes 2 GiB): by default both, or without root the first
 #   what_probes_cost         time, I/O, memory and locks of each probe. It wants an idle machine and 3 GiB of disk
+#   who_served_tpch          io_probe_explain of the queries of TPC-H beside what a loop device has counted
 
 . "$(dirname "$0")/lib.sh"
 
@@ -94,8 +95,15 @@ what_probes_cost() {
     bench/what_probes_cost.py
 }
 
+who_served_tpch() {
+    # Temporary files stay on the disk of the data directory.
+    prepare_device
+    set_queue "$max_sectors_kb_before" "${READ_AHEAD_KB:-128}"
+    bench/who_served_tpch.py "$device" "$@"
+}
+
 names=(history_verdicts iostat_vs_sysstat pgbench_beside_probes planning_cost probes_on_any_disk random_vs_fio
-    sync_vs_pg_test_fsync what_probes_cost)
+    sync_vs_pg_test_fsync what_probes_cost who_served_tpch)
 if [ $# != 0 ]; then
     [[ " ${names[*]} " = *" $1 "* ]] || give_up "$1 is none of: ${names[*]}"
     names=("$1")

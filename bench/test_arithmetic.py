@@ -24,6 +24,7 @@ import readahead_vs_kernel as readahead
 import repetition
 import sync_vs_pg_test_fsync as syncs
 import what_probes_cost as costs
+import who_served_tpch as served
 from arithmetic import Bounds, Goal, Median, amount, modal, t_quantile, verdict_of_order, verdict_of_share
 
 # What pg_test_fsync prints.
@@ -377,6 +378,25 @@ class WhatProbesCost(unittest.TestCase):
         ), costs.line("f()", [one, other])
         locks = costs.locks_of({"f()": [one, other], "g()": [other]})
         assert locks == {"a; b": ["f()"], "none was seen": ["g()"]}, locks
+
+
+class WhoServedTpch(unittest.TestCase):
+    def test_queries(self):
+        with open(os.path.join(served.FOLDER, "queries.sql"), encoding="utf-8") as file:
+            queries = served.queries_of(file.read(), "0.5")
+        assert list(queries) == [f"Q{number}" for number in range(1, 23)]
+        assert all(query.startswith(("SELECT", "WITH")) and ";" not in query for query in queries.values())
+        assert "0.0001 / 0.5" in queries["Q11"]
+
+    def test_runs(self):
+        notice = "NOTICE:  00000: The disk: 9 MiB read; waited 1,090 ms of 1,402 for the device"
+        assert served.waited_of(["{}", notice]) == 1090 and served.waited_of(["{}"]) is None
+        node = {"node_type": "Seq Scan", "device_mib": 10, "actual_rows": 1}
+        sums = {"node_type": "the disk", "device_mib": 20, "shared_blks_hit": 128, "os_mib": 0, "temp_mib": 2.5, "total_ms": 7}
+        run = served.Run([node, node], sums, 5, 1, 20.4)
+        assert list(run.failures()) == [] and run.cells() == ["7", 5, "the disk", "1.0", "0", "20", "2.5"]
+        wrong = served.Run([{**node, "actual_rows": 0}], sums, 5, 1, 20.6)
+        assert len(list(wrong.failures())) == 3
 
 
 class Repetition(unittest.TestCase):
