@@ -1,24 +1,26 @@
 #!/usr/bin/env -S python3 -B
 """What following io_probe_recommend gains or loses on the made-up devices in devices/. As root, on an idle machine.
 
-    advice_on_any_disk.py [CALLS [MODEL…]]     on the server that the environment names; run.sh starts one
+    advice_on_any_disk.py [CALLS [MODEL…]]     on the server that the environment names, which is started anew before each cold
+                                               scan up to 16; run.sh starts one
 
 A table has four columns: in random order, in order, jittered by 1.5 % of the table, and late events that are read from new to old.
 Ranges of each are read by each kind of scan, cold and warm. Then io_probe_recommend is called CALLS times (7), its statements are
 run, and EXPLAIN tells which scans the planner now picks. Lines have the regret, which is the time of the pick over that of the best
-scan: geometric means cold of each column and of all, warm of all; first under the defaults, then after each call, with what was
-advised. Once at each readahead of READAHEAD_KB (128 8192). A scan that takes LONGEST seconds (20) is ended and counts as that long.
+scan: geometric means cold of each column and of all, warm of all; and the time of the picks over that of the picks under the
+defaults, cold and warm; first under the defaults, then after each call, with what was advised. Once at each readahead of READAHEAD_KB (128 8192). A scan that takes LONGEST seconds (20) is ended and counts as that long.
 """
 
 import itertools
 import math
 import os
+import statistics
 import sys
 import time
 
 import made_up
 from commands import give_up, server_version
-from lib import Failure, Session, call, segment_file
+from lib import VERSION, Failure, Session, call, restart_server, segment_file
 from storage import create_tablespace
 
 READAHEADS_KB = [int(kb) for kb in os.environ.get("READAHEAD_KB", "128 8192").split()]
@@ -37,6 +39,7 @@ COLUMNS = {
 }
 SHARES = [0.002, 0.02, 0.2]
 WAYS = {"Seq Scan": "seqscan", "Index Scan": "indexscan", "Bitmap Heap Scan": "bitmapscan"}
+SETTINGS = "SET max_parallel_workers_per_gather = 0; SET jit = off; SET client_min_messages = warning"
 APPLIED = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "correlation"]
 
 
@@ -45,12 +48,12 @@ class Table:
 
     def __init__(self, session, place):
         self.session = session
-        self.times = {}
+        self.times, self.by_default = {}, {}
         session.run(f"CREATE TABLE probed {place} AS SELECT {', '.join(f'{of} AS {name}' for name, of in COLUMNS.items())}, "
                     f"repeat('x', 150) AS filler FROM generate_series(1, {ROWS}) g")  # fmt: skip
         for name in COLUMNS:
             session.run(f"CREATE INDEX probed_{name} ON probed ({name}) {place}")
-        session.run("VACUUM ANALYZE probed; CHECKPOINT; SET max_parallel_workers_per_gather = 0; SET jit = off")
+        session.run(f"VACUUM ANALYZE probed; CHECKPOINT; {SETTINGS}")
 
     def queries(self):
         for name, share in itertools.product(COLUMNS, SHARES):
@@ -58,6 +61,11 @@ class Table:
             yield name, share, f"SELECT count(filler) FROM probed WHERE {name} BETWEEN {first} AND {first + int(ROWS * share)}"
 
     def evict(self):
+        if VERSION < 17:
+            self.session.close()
+            restart_server()
+            self.session = Session()
+            self.session.run(SETTINGS)
         for name in ["probed", *(f"probed_{name}" for name in COLUMNS)]:
             self.session.run(f"SELECT io_probe_evict('{name}')")
 
@@ -90,7 +98,7 @@ class Table:
             except Failure as failure:
                 assert failure.sqlstate == "57014", failure
             self.times[key] = time.monotonic() - began
-            self.session.run("RESET ALL; SET max_parallel_workers_per_gather = 0; SET jit = off; SET client_min_messages = warning")
+            self.session.run(f"RESET ALL; {SETTINGS}")
         return self.times[key]
 
     def pick(self, query):
@@ -98,20 +106,22 @@ class Table:
         return next(scan for line in lines for scan in WAYS if scan in line and "Bitmap Index" not in line)
 
     def regrets(self, cold):
-        """Of each column: the time of the planner's pick over that of the best."""
-        of = {name: [] for name in COLUMNS}
+        """Of each query the column, and the planner's pick: over the best scan, and over the pick under the defaults."""
+        found = []
         for name, _, query in self.queries():
             known = {scan: self.seconds(query, scan, cold) for scan in WAYS}
             best = min(seconds for (of_query, _, is_cold, _), seconds in self.times.items() if (of_query, is_cold) == (query, cold))
-            of[name].append(known[self.pick(query)] / best)
-        return of
+            picked = known[self.pick(query)]
+            found.append((name, picked / best, picked / self.by_default.setdefault((query, cold), picked)))
+        return found
 
     def line(self, call_name, advice):
         cold, warm = self.regrets(True), self.regrets(False)
-        mean = lambda values: math.exp(sum(map(math.log, values)) / len(values))
-        of_all = lambda of: mean([value for values in of.values() for value in values])
-        columns = "  ".join(f"{mean(values):9.2f}" for values in cold.values())
-        print(f"{call_name:<9} {columns}  {of_all(cold):6.2f}  {of_all(warm):6.2f}  {advice}", flush=True)
+        mean = lambda values: math.exp(statistics.fmean(map(math.log, values)))
+        means = [mean([regret for name, regret, _ in cold if name == column]) for column in COLUMNS]
+        means += [mean([regret for _, regret, _ in found]) for found in [cold, warm]]
+        means += [mean([ratio for *_, ratio in found]) for found in [cold, warm]]
+        print(f"{call_name:<9}" + "".join(f"{value:11.2f}" for value in means) + f"  {advice}", flush=True)
 
 
 def follow(session):
@@ -133,25 +143,25 @@ def main():
     models = sys.argv[2:] or MODELS
     print(f"PostgreSQL {server_version()}, {calls} calls")
     with made_up.device() as made, Session() as session:
-        session.run("SET client_min_messages = warning")
         place = create_tablespace(session, "made_up", made.mount_point)
         try:
             table = Table(session, place)
             for model in models:
                 for readahead_kb in READAHEADS_KB:
                     made.readahead(readahead_kb)
-                    table.times = {}
+                    table.times, table.by_default = {}, {}
                     with made.meanwhile(model):
-                        columns = "  ".join(f"{name:>9}" for name in COLUMNS)
-                        print(f"{model}, {readahead_kb} kB\n{'':<9} {columns}  {'cold':>6}  {'warm':>6}  advice", flush=True)
+                        names = [*COLUMNS, "cold", "warm", "÷ d. cold", "÷ d. warm"]
+                        print(f"{model}, {readahead_kb} kB\n{'':<9}" + "".join(f"{name:>11}" for name in names) + "  advice", flush=True)
                         table.line("defaults", "")
                         for number in range(1, calls + 1):
-                            advice, undo = follow(session)
+                            advice, undo = follow(table.session)
                             table.line(f"call {number}", advice)
                             for statement in undo:
-                                session.run(statement)
+                                table.session.run(statement)
         finally:
-            session.run("DROP TABLE IF EXISTS probed; DROP TABLESPACE made_up")
+            with Session() as last:
+                last.run("DROP TABLE IF EXISTS probed; DROP TABLESPACE made_up")
 
 
 if __name__ == "__main__":

@@ -902,6 +902,238 @@ AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
 COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS 'The rows of io_probe_sync with all columns';
 REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
+-- What writing data files costs.
+
+CREATE TYPE io_probe_write_full_row AS (
+    pattern     text,
+    path        text,
+    depth       integer,
+    write_kb    integer,
+    flush_kb    bigint,
+    writes_s    double precision,
+    mib_s       double precision,
+    p50_us      double precision,
+    p95_us      double precision,
+    p99_us      double precision,
+    fsync_ms    double precision,
+    writes      bigint,
+    elapsed_ms  double precision,
+    device_mib  double precision,
+    scratch_mib bigint,
+    device      text,
+    scheduler   text,
+    write_cache text,
+    fs_type     text,
+    directory   text,
+    seed        bigint,
+    started_at  timestamp with time zone,
+    doubt       text,
+    status      text,
+    notes       text[],
+    err_pct     double precision,
+    ci_low      double precision,
+    ci_high     double precision
+);
+COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
+COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After so many kB the kernel is told to begin to write back: checkpoint_flush_after or backend_flush_after of this server; NULL: not before the sync';
+COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
+COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in microseconds; on path os a copy in memory, unless the kernel makes it wait. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_full_row.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_full_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a turn''s sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_full_row.writes IS 'Writes that were measured';
+COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote meanwhile, for all processes; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_full_row.scratch_mib IS 'Size of the scratch file in MiB';
+COMMENT ON COLUMN io_probe_write_full_row.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
+COMMENT ON COLUMN io_probe_write_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_write_full_row.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_write_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
+COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random orders; option seed repeats them';
+COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_write_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+
+CREATE TYPE io_probe_write_row AS (
+    pattern  text,
+    path     text,
+    depth    integer,
+    write_kb integer,
+    writes_s double precision,
+    err_pct  double precision,
+    mib_s    double precision,
+    p99_us   double precision,
+    fsync_ms double precision,
+    doubt    text
+);
+COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
+COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
+COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_write_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean time of a turn''s sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_write(
+    spcname text DEFAULT NULL,
+    patterns text[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_write_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
+AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Times writes of data files in tablespace spcname (by default the database''s own), into a nameless scratch file: what the device takes past the OS page cache (patterns random, one at a time and with depth in flight, and sequential), and what the server''s ways of writing come to, syncs included (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_write_full(
+    spcname text DEFAULT NULL,
+    patterns text[] DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_write_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
+AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
+COMMENT ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) IS 'The rows of io_probe_write with all columns';
+REVOKE ALL ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) FROM PUBLIC;
+
+-- Reads and writes at once.
+
+CREATE TYPE io_probe_mix_full_row AS (
+    load          text,
+    read_pct      integer,
+    write_pct     integer,
+    reads_s       double precision,
+    r_p50_us      double precision,
+    r_p95_us      double precision,
+    r_p99_us      double precision,
+    writes_s      double precision,
+    w_p50_us      double precision,
+    w_p95_us      double precision,
+    w_p99_us      double precision,
+    carried       boolean,
+    sent_reads_s  double precision,
+    sent_writes_s double precision,
+    writes        text,
+    read_kb       bigint,
+    write_kb      bigint,
+    depth         integer,
+    elapsed_ms    double precision,
+    seed          bigint,
+    started_at    timestamp with time zone,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    relid         regclass,
+    schemaname    text,
+    relname       text,
+    spcname       text,
+    doubt         text,
+    status        text,
+    notes         text[]
+);
+COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone';
+COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone';
+COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads per second that were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writes is wal';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.writes IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
+COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
+COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
+COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and most writes, but of wal, which are one at a time';
+COMMENT ON COLUMN io_probe_mix_full_row.elapsed_ms IS 'Time in ms that counts';
+COMMENT ON COLUMN io_probe_mix_full_row.seed IS 'Seed of the random orders; option seed repeats them';
+COMMENT ON COLUMN io_probe_mix_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_mix_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_mix_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+
+CREATE TYPE io_probe_mix_row AS (
+    load      text,
+    read_pct  integer,
+    write_pct integer,
+    reads_s   double precision,
+    r_p50_us  double precision,
+    r_p99_us  double precision,
+    writes_s  double precision,
+    w_p50_us  double precision,
+    w_p99_us  double precision,
+    doubt     text
+);
+COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone';
+COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone';
+COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads per second that were answered';
+COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes per second that were answered';
+COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writes is wal';
+COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_mix(
+    rel regclass,
+    writes text DEFAULT 'data',
+    shares integer[] DEFAULT '{0,20,40,60,80}',
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_mix_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
+AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a nameless scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. writes: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_mix_full(
+    rel regclass,
+    writes text DEFAULT 'data',
+    shares integer[] DEFAULT '{0,20,40,60,80}',
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_mix_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
+AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
+COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, jsonb) IS 'The rows of io_probe_mix with all columns';
+REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
+
 -- The devices while the database works, as iostat shows them.
 
 CREATE TYPE io_probe_iostat_full_row AS (
@@ -2536,6 +2768,154 @@ COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the width of the 95 % c
 COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
 COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of that interval; NULL without one';
 GRANT SELECT ON io_probe_sync_history TO pg_monitor;
+
+CREATE VIEW io_probe_write_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.pattern,
+       line.path,
+       line.depth,
+       line.write_kb,
+       line.flush_kb,
+       line.writes_s,
+       line.mib_s,
+       line.p50_us,
+       line.p95_us,
+       line.p99_us,
+       line.fsync_ms,
+       line.writes,
+       line.elapsed_ms,
+       line.device_mib,
+       line.scratch_mib,
+       line.device,
+       line.scheduler,
+       line.write_cache,
+       line.fs_type,
+       line.directory,
+       line.seed,
+       line.started_at,
+       line.doubt,
+       line.status,
+       line.notes,
+       line.err_pct,
+       line.ci_low,
+       line.ci_high
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_write_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'write'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'write';
+COMMENT ON VIEW io_probe_write_history IS 'What io_probe_write_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
+COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After so many kB the kernel is told to begin to write back: checkpoint_flush_after or backend_flush_after of this server; NULL: not before the sync';
+COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
+COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in microseconds; on path os a copy in memory, unless the kernel makes it wait. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_history.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_history.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a turn''s sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_history.writes IS 'Writes that were measured';
+COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
+COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote meanwhile, for all processes; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_history.scratch_mib IS 'Size of the scratch file in MiB';
+COMMENT ON COLUMN io_probe_write_history.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_history.scheduler IS 'I/O scheduler of the devices behind the directory';
+COMMENT ON COLUMN io_probe_write_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_write_history.fs_type IS 'Type of the file system';
+COMMENT ON COLUMN io_probe_write_history.directory IS 'Directory of the scratch file, symbolic links resolved';
+COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random orders; option seed repeats them';
+COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_write_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_write_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
+COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
+COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of that interval; NULL without one';
+GRANT SELECT ON io_probe_write_history TO pg_monitor;
+
+CREATE VIEW io_probe_mix_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.load,
+       line.read_pct,
+       line.write_pct,
+       line.reads_s,
+       line.r_p50_us,
+       line.r_p95_us,
+       line.r_p99_us,
+       line.writes_s,
+       line.w_p50_us,
+       line.w_p95_us,
+       line.w_p99_us,
+       line.carried,
+       line.sent_reads_s,
+       line.sent_writes_s,
+       line.writes,
+       line.read_kb,
+       line.write_kb,
+       line.depth,
+       line.elapsed_ms,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_mix_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'mix'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'mix';
+COMMENT ON VIEW io_probe_mix_history IS 'What io_probe_mix_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_mix_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone';
+COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone';
+COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads per second that were answered';
+COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
+COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in microseconds, its sync included if writes is wal';
+COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_history.writes IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
+COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
+COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
+COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and most writes, but of wal, which are one at a time';
+COMMENT ON COLUMN io_probe_mix_history.elapsed_ms IS 'Time in ms that counts';
+COMMENT ON COLUMN io_probe_mix_history.seed IS 'Seed of the random orders; option seed repeats them';
+COMMENT ON COLUMN io_probe_mix_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_mix_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_mix_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_mix_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_mix_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+GRANT SELECT ON io_probe_mix_history TO pg_monitor;
 
 CREATE VIEW io_probe_readahead_history AS
 SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,

@@ -1,14 +1,17 @@
 //! Who served the reads of a query that was executed, and whether it waited for the disk.
 //!
 //! A block that the server read came from the OS page cache or from the device: what the kernel fetched is
-//! the device's, the rest the cache's. The time of a read is either the device's or that of a copy out of the
-//! cache, which is about the same for every block: so what is beyond it was spent waiting for the device.
+//! the device's, the rest the cache's. Who waits for the device sleeps. So reads during which the process did
+//! not put itself to sleep were copies out of the cache, however long they took on busy processors. Of the
+//! others what is beyond the time of such copies was spent waiting.
 //!
 //! # Limitations and caveats
 //! - The kernel fetches more than was asked for where it reads ahead. Then `device_bytes` is above
 //!   `read_bytes`, and nothing counts as the cache's.
 //! - Where blocks arrive while rows are processed (from PostgreSQL 18 on) the wait is what was left of it.
 //! - Writes are not in it, but those of temporary files.
+//! - Of parallel processes that want the same block at the same time one reads it, and has the wait: the
+//!   server does not time the others'.
 
 use std::fmt;
 
@@ -27,6 +30,10 @@ pub struct NodeReads {
     pub temp_bytes: u64,
     /// Milliseconds of reading blocks, of all processes together; None if they are not known.
     pub io_ms: Option<f64>,
+    /// What of these came with a process asleep for a while.
+    pub slept_ms: f64,
+    /// Bytes that were read then, and not fetched.
+    pub slept_cached_bytes: u64,
     /// Milliseconds of reading and writing temporary files, of all processes together.
     pub temp_ms: Option<f64>,
     /// How many processes ran it.
@@ -44,12 +51,13 @@ impl NodeReads {
     /// Milliseconds that a process waited for the device, if a byte from the OS page cache takes
     /// `ns_per_byte`.
     fn waited_ms(&self, ns_per_byte: f64) -> Option<f64> {
+        let slept_ms = self.slept_ms.min(self.io_ms?);
+        let device_bytes = self.device_bytes?;
         let waited_ms = if self.by_workers {
             // They copy as well: it is only known which part of the bytes came from the device.
-            let device = self.device_bytes? as f64 / self.read_bytes.max(1) as f64;
-            self.io_ms? * device.min(1.0)
+            slept_ms * (device_bytes as f64 / self.read_bytes.max(1) as f64).min(1.0)
         } else {
-            self.io_ms? - self.os_bytes()? as f64 * ns_per_byte / 1e6
+            slept_ms - self.slept_cached_bytes as f64 * ns_per_byte / 1e6
         };
         Some(waited_ms.max(0.0) / self.processes.max(1) as f64)
     }
@@ -107,7 +115,7 @@ impl QueryReads {
             io_ms: time(|node| node.io_ms),
             temp_ms: time(|node| node.temp_ms),
             processes: 1,
-            by_workers: false,
+            ..NodeReads::default()
         };
         let waited = nodes.iter().map(|node| node.waited_ms(ns_per_byte)).sum::<Option<f64>>();
         let os_bytes = nodes.iter().map(NodeReads::os_bytes).sum();
@@ -210,6 +218,8 @@ mod tests {
             read_bytes: read * MIB,
             device_bytes: Some(device * MIB),
             io_ms: Some(io_ms),
+            slept_ms: io_ms,
+            slept_cached_bytes: read.saturating_sub(device) * MIB,
             temp_ms: Some(0.0),
             processes: 1,
             ..NodeReads::default()
@@ -256,6 +266,13 @@ mod tests {
         // Of what other processes read the wait is in proportion.
         let by_workers = NodeReads { by_workers: true, ..node(1000, 250, 800.0) };
         assert_eq!(QueryReads::of(&[by_workers], 1000.0, NS_PER_BYTE).waited_ms, Some(200.0));
+    }
+
+    #[test]
+    fn who_does_not_sleep_has_not_waited_however_long_it_took() {
+        let busy = NodeReads { slept_ms: 2.0, slept_cached_bytes: 0, ..node(1000, 1, 900.0) };
+        let query = QueryReads::of(&[busy], 1000.0, NS_PER_BYTE);
+        assert_eq!((query.waited_ms, query.verdict()), (Some(2.0), Verdict::NotDisk));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 pub(crate) use buffers::Buffers;
 pub use pread::Pread;
+pub(crate) use pread::pread;
 pub use threads::Threads;
 pub use uring::Uring;
 

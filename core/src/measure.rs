@@ -1,5 +1,8 @@
 //! The measurements. Each returns its results unrounded. What they read with is a [`BlockReader`].
 
+pub(crate) mod content;
+pub mod load;
+pub mod mix;
 #[cfg(test)]
 mod opens;
 pub mod page_times;
@@ -9,6 +12,7 @@ pub mod readahead;
 pub mod scan;
 pub mod sync;
 pub mod tiers;
+pub mod writes;
 
 use crate::Result;
 use crate::run::stopwatch::Stopwatch;

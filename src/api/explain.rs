@@ -250,6 +250,8 @@ fn reads(node: &Node, index: usize, counted: &Counted) -> NodeReads {
         device_bytes: counted.knows_device.then(|| own.counts.get(Counter::Device)),
         temp_bytes: bytes([node.temp_blks_read, node.temp_blks_written]),
         io_ms: node.io_ms,
+        slept_ms: own.counts.get(Counter::SleptTime) as f64 / 1e6,
+        slept_cached_bytes: own.counts.get(Counter::SleptCached),
         temp_ms: node.temp_io_ms,
         processes: node.processes.unwrap_or(1),
         by_workers: own.by_workers,

@@ -47,6 +47,8 @@ probes! {
     Depth = ("io_probe_depth", "", "", Recorded::Server);
     Ping = ("io_probe_ping", "", "The modes that write need", Recorded::Server);
     Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace);
+    Write = ("io_probe_write", "", "It needs", Recorded::WalOrTablespace);
+    Mix = ("io_probe_mix", "", "It needs", Recorded::Server);
     Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
     PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);
     Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);
@@ -97,7 +99,7 @@ impl Probe {
 
     /// What it waits for on a path, as others see it.
     pub(super) fn waits_for(self) -> WaitEvent {
-        if self == Probe::Sync { WaitEvent::Syncs } else { WaitEvent::Reads }
+        if matches!(self, Probe::Sync | Probe::Write) { WaitEvent::Syncs } else { WaitEvent::Reads }
     }
 
     /// The probes of which runs can be stored, the only ones that can be called by their name.

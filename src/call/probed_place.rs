@@ -42,6 +42,15 @@ impl ProbedPlace {
         Ok(Self::new(tablespace.inner_directory(), tablespace.temporary_file()))
     }
 
+    /// The directory of the tablespace of this name; without a name, that of the database's own tablespace.
+    ///
+    /// # Errors
+    /// As those of `find`.
+    pub(crate) fn of_data(spcname: Option<&str>) -> Result<Self> {
+        let tablespace = spcname.map_or(Ok(Tablespace::own()), Tablespace::to_write)?;
+        Ok(Self::new(tablespace.inner_directory(), tablespace.temporary_file()))
+    }
+
     /// Finds what lies below it.
     pub(crate) fn located(self) -> Self {
         Self { placement: device::locate(&self.directory, &self.roots), ..self }

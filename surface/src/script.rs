@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::function::{Function, Returns, Who};
 use crate::row::{Column, RowType};
 use crate::{
-    compare, correlation, depth, explain, facts, history, iostat, page_cost, ping, random, readahead,
-    recommend, report, seqscan, sessions, sync,
+    compare, correlation, depth, explain, facts, history, iostat, mix, page_cost, ping, random, readahead,
+    recommend, report, seqscan, sessions, sync, write,
 };
 
 /// A part of the script: functions with the types of their rows, then statements written by hand.
@@ -24,6 +24,8 @@ const PARTS: &[Part] = &[
     Part::of("Random fetches at several depths", depth::FUNCTIONS),
     Part::of("One request now and then", ping::FUNCTIONS),
     Part::of("What a sync costs: pg_test_fsync's table and the WAL's own pattern", sync::FUNCTIONS),
+    Part::of("What writing data files costs", write::FUNCTIONS),
+    Part::of("Reads and writes at once", mix::FUNCTIONS),
     Part::of("The devices while the database works, as iostat shows them", iostat::FUNCTIONS),
     Part::of("Who uses the devices", sessions::FUNCTIONS),
     Part::of("Readahead windows, beside one another", readahead::FUNCTIONS),
@@ -49,12 +51,14 @@ const PARTS: &[Part] = &[
 ];
 
 /// The rows of the stored runs of these probes have views.
-const STORED: [&[Function]; 7] = [
+const STORED: [&[Function]; 9] = [
     seqscan::FUNCTIONS,
     random::FUNCTIONS,
     depth::FUNCTIONS,
     ping::FUNCTIONS,
     sync::FUNCTIONS,
+    write::FUNCTIONS,
+    mix::FUNCTIONS,
     readahead::FUNCTIONS,
     page_cost::FUNCTIONS,
 ];

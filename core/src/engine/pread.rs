@@ -46,7 +46,7 @@ impl Engine for Pread {
 }
 
 /// `pread(2)` into a buffer of at least `len` bytes that nothing else uses: bytes read, or the errno.
-pub(super) fn pread(file: &File, buffer: *mut u8, len: usize, offset: u64) -> Result<usize, i32> {
+pub(crate) fn pread(file: &File, buffer: *mut u8, len: usize, offset: u64) -> Result<usize, i32> {
     // SAFETY: buffer comes from `Buffers::slot` for this length, and its slot is ours.
     let result = unsafe { libc::pread64(file.as_raw_fd(), buffer.cast(), len, offset as i64) };
     usize::try_from(result).map_err(|_| nix::Error::last_raw())

@@ -311,6 +311,11 @@ impl Scratch {
         &self.file
     }
 
+    /// Where it is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
         self.size

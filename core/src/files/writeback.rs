@@ -76,6 +76,12 @@ pub fn of_scratch(
     Ok(None)
 }
 
+/// Has the kernel begin to write back `bytes` of a file that is the caller's own, without waiting; errors name
+/// the directory.
+pub(crate) fn begin_of_scratch(file: &File, directory: &Path, bytes: &Range<u64>) -> Result<()> {
+    flush("write back scratch file in directory", file, directory, bytes, libc::SYNC_FILE_RANGE_WRITE)
+}
+
 /// Waits while pages of a range are being written, as far as that can be seen: others may never cease to
 /// write there.
 fn settle(open: &OpenFile, step: &Range<u64>, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {

@@ -25,7 +25,6 @@
 
 mod calls;
 mod case;
-mod content;
 mod durability;
 mod group_commit;
 mod layout;
@@ -39,9 +38,9 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::measure::content::Content;
 use calls::{Calls, Kernel};
 pub use case::{Case, FLUSHES, FlushMethod, Section, Selection};
-use content::Content;
 pub use durability::{Durability, NotDurable, is_in_memory};
 pub use group_commit::GroupCommit;
 pub use layout::{Files, Layout};

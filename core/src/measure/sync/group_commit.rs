@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use super::calls::{Calls, sync, write};
 use super::case::Case;
-use super::content::Content;
 use super::measured::CaseTimes;
 use super::op;
 use super::turn::CaseTurn;
+use crate::measure::content::Content;
 use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic};
 use crate::run::workers::WorkerThreads;

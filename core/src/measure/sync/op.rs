@@ -2,8 +2,8 @@
 
 use super::calls::{Calls, SyncCall, sync, write};
 use super::case::{Case, FlushMethod, Section};
-use super::content::Content;
 use crate::Result;
+use crate::measure::content::Content;
 
 /// A case whose file is open.
 pub(super) struct Operation<'a, C: Calls> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::calls::Calls;
 use super::case::Case;
-use super::content::Content;
 use super::measured::CaseTimes;
 use super::op::Operation;
 use crate::Result;
+use crate::measure::content::Content;
 use crate::run::budget::{Budget, Limits, Stop};
 
 /// How often a turn asks whether to go on, in nanoseconds.

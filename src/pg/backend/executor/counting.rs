@@ -213,9 +213,9 @@ struct Counting {
     last: Usage,
     /// [`counts::sum`] of it.
     last_sum: i64,
-    last_fetched: i64,
+    last_kernel: KernelCounts,
     /// Whose bytes they are: this thread's, or the whole process's where others in it read for this one.
-    whose: c_int,
+    of_process: bool,
     knows_device: bool,
     copies: CopyTimes,
     turns: TurnsAtWork,
@@ -223,13 +223,29 @@ struct Counting {
     text: Option<String>,
 }
 
-/// Bytes that this thread or process has had fetched so far.
-fn fetched(whose: c_int) -> i64 {
-    // SAFETY: zeros are a rusage; the call fills it.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(whose, &mut usage);
-        usage.ru_inblock * 512
+/// What the kernel has counted so far.
+#[derive(Clone, Copy, Default)]
+struct KernelCounts {
+    /// Bytes that were fetched from storage.
+    fetched: i64,
+    /// How often this thread put itself to sleep.
+    sleeps: i64,
+}
+
+impl KernelCounts {
+    /// With what was fetched for this thread, or for the whole process.
+    fn now(of_process: bool) -> Self {
+        let usage = |whose: c_int| {
+            // SAFETY: zeros are a rusage; the call fills it.
+            unsafe {
+                let mut usage: libc::rusage = std::mem::zeroed();
+                libc::getrusage(whose, &mut usage);
+                usage
+            }
+        };
+        let own = usage(libc::RUSAGE_THREAD);
+        let blocks = if of_process { usage(libc::RUSAGE_SELF).ru_inblock } else { own.ru_inblock };
+        Self { fetched: blocks * 512, sleeps: own.ru_nvcsw }
     }
 }
 
@@ -421,8 +437,8 @@ impl Counting {
             instruments: unsafe { (*query).instrument_options as u32 & !INSTRUMENT_ROWS != 0 },
             last: [0; counts::OF_SERVER],
             last_sum: 0,
-            last_fetched: 0,
-            whose: if server::reads_by_io_uring() { libc::RUSAGE_SELF } else { libc::RUSAGE_THREAD },
+            last_kernel: KernelCounts::default(),
+            of_process: server::reads_by_io_uring(),
             knows_device: account::own_read_bytes().is_some(),
             copies: CopyTimes::none(),
             turns: TurnsAtWork::begin(0),
@@ -442,7 +458,8 @@ impl Counting {
     /// Begins to count.
     fn restart(&mut self) {
         self.last_sum = counts::sum();
-        (self.last, self.last_fetched) = (counts::usage(&counts::seen()), fetched(self.whose));
+        self.last = counts::usage(&counts::seen());
+        self.last_kernel = KernelCounts::now(self.of_process);
         self.turns = TurnsAtWork::begin(self.nodes.len());
         for node in self.nodes.iter_mut().filter(|node| node.reads_ahead) {
             node.needs_care = self.io_workers.is_some();
@@ -529,21 +546,22 @@ impl Counting {
         self.settle();
         let has_read = counts::has_read(now, &self.last);
         if self.at_work == OUTSIDE {
-            self.fetched_since();
+            self.kernel_since();
         } else {
             let looks = has_read || self.nodes[self.at_work].reads_ahead;
-            let bytes = if looks { self.fetched_since() } else { 0 };
+            let since = if looks { self.kernel_since() } else { KernelCounts::default() };
             let node = &mut self.nodes[self.at_work];
-            let before = node.counts[Counter::SharedRead];
+            let before = (node.counts[Counter::SharedRead], node.counts[Counter::IoTime]);
             node.counts.add_since(now, &self.last);
-            node.counts[Counter::Device] += bytes;
-            let read = node.counts[Counter::SharedRead] - before;
-            // What the I/O workers read is on their account.
-            let is_own = self.io_workers.is_none() || !node.reads_ahead;
-            if bytes == 0 && read > 0 && is_own {
-                let ns =
-                    compat::nanoseconds(now[Counter::IoTime as usize] - self.last[Counter::IoTime as usize]);
-                self.copies.add(read as u64, ns.max(0) as u64);
+            node.counts[Counter::Device] += since.fetched;
+            let read = node.counts[Counter::SharedRead] - before.0;
+            let ns = compat::nanoseconds(node.counts[Counter::IoTime] - before.1).max(0);
+            if since.sleeps > 0 {
+                let cached = read * i64::from(pg_sys::BLCKSZ) - since.fetched;
+                node.counts[Counter::SleptTime] += ns;
+                node.counts[Counter::SleptCached] += cached.max(0);
+            } else if since.fetched == 0 && read > 0 {
+                self.copies.add(read as u64, ns as u64);
             }
             if node.reads_ahead
                 && read > 0
@@ -555,10 +573,11 @@ impl Counting {
         self.last = *now;
     }
 
-    /// Bytes that were fetched since this was asked the last time.
-    fn fetched_since(&mut self) -> i64 {
-        let now = fetched(self.whose);
-        now - std::mem::replace(&mut self.last_fetched, now)
+    /// What the kernel has counted since this was asked the last time.
+    fn kernel_since(&mut self) -> KernelCounts {
+        let now = KernelCounts::now(self.of_process);
+        let before = std::mem::replace(&mut self.last_kernel, now);
+        KernelCounts { fetched: now.fetched - before.fetched, sleeps: now.sleeps - before.sleeps }
     }
 
     /// Where the workers of a Gather have ended, the server has added what they used to what this process

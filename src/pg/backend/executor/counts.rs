@@ -23,6 +23,11 @@ pub(crate) enum Counter {
     TempIoTime,
     /// Bytes that were fetched from storage.
     Device,
+    /// What of `IoTime` came with the process asleep for a while, in nanoseconds: only so it waits for the
+    /// device.
+    SleptTime,
+    /// Bytes that were read then, and not fetched.
+    SleptCached,
     /// Nanoseconds.
     OwnTime,
 }

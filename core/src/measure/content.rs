@@ -15,14 +15,14 @@ const PAGE: u64 = 4096;
 const PERIOD: u64 = 257 * PAGE;
 
 /// A log that does not compress, in writes of up to a certain length.
-pub(super) struct Content {
+pub(crate) struct Content {
     buffer: Buffers,
     longest: usize,
 }
 
 impl Content {
     /// For writes of up to `longest` bytes.
-    pub(super) fn new(longest: usize) -> Result<Self> {
+    pub(crate) fn new(longest: usize) -> Result<Self> {
         let size = (PERIOD as usize + longest).next_multiple_of(PAGE as usize);
         let buffer = Buffers::new(1, size)?;
         // SAFETY: the slot has this size, and nobody else knows it yet.
@@ -36,7 +36,7 @@ impl Content {
     /// # Panics
     /// When it is longer than the longest: a bug of the caller.
     #[inline]
-    pub(super) fn at(&self, position: u64, length: usize) -> &[u8] {
+    pub(crate) fn at(&self, position: u64, length: usize) -> &[u8] {
         assert!(length <= self.longest, "a write of {length} bytes");
         let start = (position % PERIOD / PAGE * PAGE) as usize;
         let bytes = self.buffer.slot_at(0, start, length);

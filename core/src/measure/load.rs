@@ -1,0 +1,318 @@
+//! Loads: streams of requests by threads, one as fast as answers come, another when its requests are due.
+//!
+//! A stream without a rate is a closed loop: each thread sends its next request when the last one is
+//! answered. With a rate it is an open loop: request n is due n / rate after the start, at even distances,
+//! whether others are answered or not, and its latency counts from then. So one that had to wait for a free
+//! thread counts its waiting, and a device that can't keep up shows latencies that grow.
+//!
+//! All streams begin together. What is answered in the first tenth of the time is warm-up.
+//!
+//! # Limitations and caveats
+//! - No more requests of a stream are in flight than it has threads.
+//! - What is due, and not answered when the time is over, is in no figure: where a stream does not reach its
+//!   rate, its latencies are too low.
+//! - Each request costs two changes of threads. Some tens of thousands a second are the most on two
+//!   processors.
+
+mod requests;
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use requests::{BlockReads, Requests, ScratchWrites, WriteOrder};
+
+use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
+use crate::run::clock::{Clock, Monotonic, nanoseconds};
+use crate::run::workers::WorkerThreads;
+use crate::stats::Latencies;
+use crate::{Error, Result};
+
+/// The threads' name in `/proc`.
+const NAME: &str = "io_probe_load";
+
+/// This part of the time is warm-up.
+const WARM_UP: u64 = 10;
+
+/// Requests that go on until the time is over.
+#[derive(Clone)]
+pub struct Stream {
+    /// What they are.
+    pub requests: Arc<dyn Requests>,
+    /// How many a second; None for as fast as they are answered.
+    pub rate: Option<f64>,
+    /// Most in flight.
+    pub workers: usize,
+}
+
+/// What came of a stream.
+#[derive(Debug, Clone, Default)]
+pub struct Reached {
+    /// Requests that were answered.
+    pub answered: u64,
+    /// In so many nanoseconds.
+    pub ns: u64,
+    /// From when each was sent, or was due, to its answer.
+    pub latencies: Latencies,
+    /// Bytes that were moved, in the warm-up as well.
+    pub bytes: u64,
+}
+
+impl Reached {
+    /// Answers a second; None without any time.
+    pub fn per_s(&self) -> Option<f64> {
+        (self.ns > 0).then(|| self.answered as f64 * 1e9 / self.ns as f64)
+    }
+
+    /// Adds what came of it another time.
+    pub fn add(&mut self, other: &Self) {
+        self.answered += other.answered;
+        self.ns += other.ns;
+        self.latencies.absorb(&other.latencies);
+        self.bytes += other.bytes;
+    }
+}
+
+/// What threads share.
+struct Running {
+    /// When the streams begin; 0 until all threads are there.
+    begins: AtomicU64,
+    over: AtomicBool,
+    /// Bytes of all requests that were sent, of as many as there may be.
+    sent_bytes: AtomicU64,
+    most_bytes: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What is answered before is warm-up.
+    counts_from: u64,
+    latency: LatencyBound,
+    reached: Vec<Reached>,
+    error: Option<Error>,
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream, and how far it is.
+struct Feed {
+    stream: Stream,
+    /// Its place among the streams.
+    number: usize,
+    next: AtomicU64,
+    workers: AtomicUsize,
+}
+
+/// Runs streams beside one another for this time, as a part of `budget`. Returns what came of each, and what
+/// ended it early.
+///
+/// # Errors
+/// The first error of a request; no more of them are sent then.
+pub fn run(
+    streams: &[Stream],
+    length: Duration,
+    budget: &mut Budget<'_>,
+) -> Result<(Vec<Reached>, Option<Stop>)> {
+    let running = Arc::new(Running {
+        begins: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        sent_bytes: AtomicU64::new(0),
+        most_bytes: budget.bytes_left(),
+        state: Mutex::new(State {
+            counts_from: u64::MAX,
+            latency: budget.latency(),
+            reached: streams.iter().map(|_| Reached::default()).collect(),
+            error: None,
+        }),
+    });
+    let mut threads = Vec::new();
+    for (number, stream) in streams.iter().enumerate() {
+        let feed = Arc::new(Feed {
+            stream: stream.clone(),
+            number,
+            next: AtomicU64::new(0),
+            workers: AtomicUsize::new(0),
+        });
+        let (working, ending) = (Arc::clone(&running), Arc::clone(&running));
+        let work = move || feed.work(&working);
+        let end = move || ending.over.store(true, Relaxed);
+        threads.push(WorkerThreads::start(NAME, stream.workers, work, end)?);
+    }
+    let begins = Monotonic.now();
+    let ends = begins.saturating_add(nanoseconds(length));
+    let counts_from = begins + nanoseconds(length) / WARM_UP;
+    running.lock().counts_from = counts_from;
+    running.begins.store(begins, Relaxed);
+    let stop = loop {
+        let left = Duration::from_nanos(ends.saturating_sub(Monotonic.now()));
+        if let Some(stop) = budget.nap(left) {
+            break Some(stop);
+        }
+        let state = running.lock();
+        *budget.latency_mut() = state.latency;
+        if running.sent_bytes.load(Relaxed) > running.most_bytes {
+            break Some(Stop::Bytes);
+        }
+        if state.error.is_some() || Monotonic.now() >= ends {
+            break None;
+        }
+    };
+    // What is answered from now on does not count.
+    let mut state = running.lock();
+    state.counts_from = u64::MAX;
+    let ns = Monotonic.now().saturating_sub(counts_from);
+    drop(state);
+    drop(threads);
+    state = running.lock();
+    if let Some(error) = state.error.take() {
+        return Err(error);
+    }
+    let mut reached = mem::take(&mut state.reached);
+    reached.iter_mut().for_each(|reached| reached.ns = ns);
+    budget.spend(reached.iter().map(|reached| reached.bytes).sum());
+    Ok((reached, stop))
+}
+
+impl Feed {
+    /// Sends requests until all is over.
+    fn work(&self, running: &Running) {
+        wake_in_time();
+        let worker = self.workers.fetch_add(1, Relaxed);
+        let mut begins = 0;
+        while begins == 0 && !running.over.load(Relaxed) {
+            Monotonic.sleep(Duration::from_micros(100));
+            begins = running.begins.load(Relaxed);
+        }
+        while !running.over.load(Relaxed) {
+            let number = self.next.fetch_add(1, Relaxed);
+            let due = self.stream.rate.map(|rate| begins + (number as f64 * 1e9 / rate) as u64);
+            if let Some(due) = due {
+                sleep_in_thread(&Monotonic, due, &running.over);
+                if running.over.load(Relaxed) {
+                    return;
+                }
+            }
+            let bytes = self.stream.requests.bytes();
+            if running.sent_bytes.fetch_add(bytes, Relaxed) + bytes > running.most_bytes {
+                return;
+            }
+            let sent = Monotonic.now();
+            let made = self.stream.requests.make(number, worker);
+            let answered = Monotonic.now();
+            let mut state = running.lock();
+            if let Err(error) = made {
+                state.error.get_or_insert(error);
+                running.over.store(true, Relaxed);
+                return;
+            }
+            state.latency.observe(answered - sent);
+            let counts = answered >= state.counts_from;
+            let reached = &mut state.reached[self.number];
+            reached.bytes += bytes;
+            if counts {
+                reached.answered += 1;
+                reached.latencies.record(answered.saturating_sub(due.unwrap_or(sent)));
+            }
+        }
+    }
+}
+
+/// Has the kernel wake this thread when it should, not 50 microseconds later.
+fn wake_in_time() {
+    if !cfg!(miri) {
+        // SAFETY: the call takes numbers and changes a property of this thread.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers after a time, so many at once.
+    struct Answers {
+        time: Duration,
+        at_once: Mutex<()>,
+        alone: bool,
+        fails_at: u64,
+    }
+
+    impl Requests for Answers {
+        fn make(&self, number: u64, _worker: usize) -> Result<()> {
+            if number >= self.fails_at {
+                return Err(Error::MissingSegment { path: "away".into() });
+            }
+            let _turn = self.alone.then(|| self.at_once.lock());
+            Monotonic.sleep(self.time);
+            Ok(())
+        }
+
+        fn bytes(&self) -> u64 {
+            8192
+        }
+    }
+
+    fn stream(ms: u64, alone: bool, rate: Option<f64>) -> Stream {
+        let time = Duration::from_millis(ms);
+        let requests = Answers { time, at_once: Mutex::new(()), alone, fails_at: u64::MAX };
+        Stream { requests: Arc::new(requests), rate, workers: 4 }
+    }
+
+    fn reached(streams: &[Stream], ms: u64) -> (Vec<Reached>, Option<Stop>) {
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        run(streams, Duration::from_millis(ms), &mut budget).expect("answers")
+    }
+
+    #[test]
+    fn a_closed_loop_keeps_all_its_threads_busy() {
+        let (reached, stop) = reached(&[stream(5, false, None)], 400);
+        // At most 800 a second, if the machine lets them sleep no longer than they should.
+        let per_s = reached[0].per_s().expect("answers");
+        assert!(per_s <= 850.0 && reached[0].answered > 20, "{per_s}");
+        assert_eq!((stop, reached[0].latencies.moments().count()), (None, reached[0].answered));
+        assert!(reached[0].bytes >= reached[0].answered * 8192);
+    }
+
+    #[test]
+    fn an_open_loop_sends_what_is_due() {
+        let (reached, _) = reached(&[stream(1, false, Some(100.0)), stream(1, false, Some(50.0))], 1_000);
+        let answered: Vec<u64> = reached.iter().map(|reached| reached.answered).collect();
+        assert!((80..=91).contains(&answered[0]) && (40..=46).contains(&answered[1]), "{answered:?}");
+    }
+
+    #[test]
+    fn a_request_that_waits_for_its_turn_counts_its_waiting() {
+        // One at a time takes 5 ms, and one is due every 2.5 ms: the last ones wait for half the time.
+        let (reached, _) = reached(&[stream(5, true, Some(400.0))], 600);
+        let most = reached[0].latencies.most().expect("answers");
+        assert!(most > 150_000_000, "{most}");
+        assert!(reached[0].per_s() < Some(210.0));
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let fails = Answers { time: Duration::ZERO, at_once: Mutex::new(()), alone: false, fails_at: 7 };
+        let stream = Stream { requests: Arc::new(fails), rate: None, workers: 2 };
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        let ended = run(&[stream], Duration::from_secs(60), &mut budget);
+        assert!(matches!(ended, Err(Error::MissingSegment { .. })));
+    }
+
+    #[test]
+    fn bounds_end_it() {
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        let limits =
+            crate::run::budget::Limits { max_bytes: 10 * 8192, ..crate::run::budget::Limits::none() };
+        let mut part = budget.part(&limits);
+        let ended = run(&[stream(1, false, None)], Duration::from_secs(60), &mut part).expect("answers");
+        assert_eq!(ended.1, Some(Stop::Bytes));
+    }
+}

@@ -1,0 +1,174 @@
+//! What a load sends: reads of blocks of a relation, writes to a scratch file.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::{Buffers, Completion, expect_full, pread};
+use crate::files::direct_io;
+use crate::files::page_cache::ResidencyMethod;
+use crate::files::scratch::Scratch;
+use crate::measure::content::Content;
+use crate::measure::random::{FetchOrder, Found};
+use crate::run::budget::Budget;
+use crate::run::order::Permutation;
+use crate::{Error, Result};
+
+/// Requests of one kind.
+pub trait Requests: Send + Sync {
+    /// Sends the request of this number, by this worker, and waits for its answer.
+    ///
+    /// # Errors
+    /// Those of the system call.
+    fn make(&self, number: u64, worker: usize) -> Result<()>;
+
+    /// Bytes of each.
+    fn bytes(&self) -> u64;
+}
+
+/// Reads of blocks in random order, past the page cache; when all have been read, they begin again.
+pub struct BlockReads {
+    places: Vec<Place>,
+    /// Of the segments.
+    paths: Vec<PathBuf>,
+    block_size: usize,
+    buffers: Buffers,
+}
+
+/// Where a block is.
+struct Place {
+    file: Arc<File>,
+    offset: u64,
+    segment: u32,
+}
+
+/// Most blocks that are known beforehand: a GiB, and 3 MiB of memory.
+const MOST_PLACES: usize = 1 << 17;
+
+impl BlockReads {
+    /// The first blocks of an order that hold data, to be read by so many workers. None if none does. Their
+    /// files stay open.
+    ///
+    /// # Errors
+    /// Those of opening files and of looking for holes.
+    pub fn of(
+        fetch_order: &mut FetchOrder<'_>,
+        workers: usize,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Self>> {
+        let source = fetch_order.source();
+        let block_size = u64::from(source.block_size());
+        let mut places = Vec::new();
+        while places.len() < MOST_PLACES && budget.poll().is_none() {
+            fetch_order.prepare(budget)?;
+            let Some(fetch) = fetch_order.hand_out(budget)? else { break };
+            if fetch.found == Found::Hole {
+                continue;
+            }
+            // It is read later, and not once.
+            budget.refund(block_size);
+            let located = fetch_order.locate(fetch.block)?;
+            let segment = source.segment(fetch.block);
+            places.push(Place { file: Arc::clone(&located.file), offset: located.offset, segment });
+        }
+        let paths = (0..source.segments()).map(|segment| source.path(segment)).collect();
+        let buffers = Buffers::new(workers, block_size as usize)?;
+        let reads = Self { places, paths, block_size: block_size as usize, buffers };
+        Ok((!reads.places.is_empty()).then_some(reads))
+    }
+
+    /// How many blocks it reads before it begins again.
+    pub fn blocks(&self) -> u64 {
+        self.places.len() as u64
+    }
+}
+
+impl Requests for BlockReads {
+    fn make(&self, number: u64, worker: usize) -> Result<()> {
+        let Place { file, offset, segment } = &self.places[(number % self.blocks()) as usize];
+        let buffer = self.buffers.slot_at(worker, 0, self.block_size);
+        let result = loop {
+            match pread(file, buffer, self.block_size, *offset) {
+                Err(libc::EINTR) => {}
+                result => break result,
+            }
+        };
+        expect_full(
+            Completion { slot: worker, result },
+            &self.paths[*segment as usize],
+            *offset,
+            self.block_size,
+        )
+    }
+
+    fn bytes(&self) -> u64 {
+        self.block_size as u64
+    }
+}
+
+/// Where the next write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteOrder {
+    /// Anywhere in the file, each place once before any comes again.
+    Random,
+    /// Behind the last one; at the end of the file it begins again.
+    Sequential,
+    /// To the half of all places that a random order picks, in order.
+    Sorted,
+}
+
+/// Writes to a scratch file, past the page cache.
+pub struct ScratchWrites {
+    scratch: Arc<Scratch>,
+    file: File,
+    /// None: one behind the other.
+    order: Option<Permutation>,
+    places: u64,
+    length: u32,
+    content: Content,
+    syncs: bool,
+}
+
+impl ScratchWrites {
+    /// Writes of `length` bytes each; `syncs`: each waits until it is durable.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where such writes can't go past the page cache.
+    pub fn new(
+        scratch: Arc<Scratch>,
+        order: WriteOrder,
+        length: u32,
+        syncs: bool,
+        seed: u64,
+    ) -> Result<Self> {
+        let file = scratch.open(libc::O_DIRECT)?;
+        direct_io::check(&file, ResidencyMethod::of(&file), length)?;
+        let places = scratch.size() / u64::from(length);
+        if places == 0 {
+            let why = format!("the scratch file has fewer than {length} bytes");
+            return Err(Error::Unsupported { what: "a write of this size", why });
+        }
+        let order = (order == WriteOrder::Random).then(|| Permutation::new(places, seed));
+        let content = Content::new(length as usize)?;
+        Ok(Self { scratch, file, order, places, length, content, syncs })
+    }
+}
+
+impl Requests for ScratchWrites {
+    fn make(&self, number: u64, _worker: usize) -> Result<()> {
+        let index = number % self.places;
+        let place = self.order.as_ref().map_or(index, |order| order.at(index));
+        let length = u64::from(self.length);
+        let data = self.content.at(number.wrapping_mul(length), self.length as usize);
+        self.scratch.write(&self.file, data, place * length)?;
+        if self.syncs {
+            let failed = |e| self.scratch.failed("fdatasync scratch file in directory", None, e);
+            self.file.sync_data().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.length.into()
+    }
+}

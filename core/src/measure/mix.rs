@@ -1,0 +1,265 @@
+//! Reads and writes at once: what each takes while the other goes on, at shares of what each reaches alone.
+//!
+//! First each side runs alone, as fast as it is answered. Then come the cells: both are sent at even distances
+//! at a share of those rates, and latencies count from when a request was due ([`crate::measure::load`]). The
+//! cells have two turns: the lightest first, and once more in the other order, so that a device that becomes
+//! slower or faster meanwhile does so under all of them. Each side's own run has two turns as well, one before
+//! and one after the cells.
+//!
+//! # Limitations and caveats
+//! - Shares are of the rate at this number of requests in flight, not of what the device could do with more.
+//! - A device that keeps what it is given in a buffer takes writes faster at first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Result;
+use crate::machine::observer::Observer;
+use crate::measure::load::{self, Reached, Requests, Stream};
+use crate::run::budget::{Budget, Limits, Stop};
+
+/// The sides.
+pub const READS: usize = 0;
+/// See [`READS`].
+pub const WRITES: usize = 1;
+
+/// A cell carries its load if each side reached this share of what was offered.
+const CARRIES: f64 = 0.95;
+
+/// What is to be measured.
+pub struct MixRun<'a> {
+    /// Reads and writes.
+    pub sides: [Arc<dyn Requests>; 2],
+    /// Shares of each side's own rate, in percent, ascending.
+    pub shares: &'a [u32],
+    /// Most requests of a side in flight.
+    pub workers: [usize; 2],
+    /// What bounds each cell.
+    pub limits: Limits,
+    /// Look at the device of each side before and after each turn.
+    pub observers: [&'a Observer<'a>; 2],
+}
+
+/// What was measured of a load.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    /// Of reads and writes, in percent of their own rates; 100 for a side alone.
+    pub shares: [u32; 2],
+    /// Requests a second that were sent; None where they were sent as fast as they were answered.
+    pub offered: [Option<f64>; 2],
+    /// What came of them; None if it was not measured.
+    pub reached: Option<[Reached; 2]>,
+    /// Bytes that the device of the reads read meanwhile, and that of the writes wrote; None where one has no
+    /// counters.
+    pub moved: Option<[u64; 2]>,
+}
+
+impl Cell {
+    fn of(shares: [u32; 2]) -> Self {
+        Self { shares, moved: Some([0; 2]), ..Self::default() }
+    }
+
+    /// Did each side reach what was offered? None if it was not measured.
+    pub fn carries(&self) -> Option<bool> {
+        let reached = self.reached.as_ref()?;
+        let sides = reached.iter().zip(self.offered);
+        Some(sides.filter_map(|(reached, offered)| Some(reached.per_s()? >= CARRIES * offered?)).all(|is| is))
+    }
+
+    /// Is this known to be no figure of the device: did it move less than was sent to it?
+    pub fn is_void(&self) -> bool {
+        let Some((reached, moved)) = self.reached.as_ref().zip(self.moved) else { return false };
+        reached.iter().zip(moved).any(|(reached, moved)| (moved as f64) < 0.9 * reached.bytes as f64)
+    }
+
+    /// Is this load no greater than another one, on both sides?
+    fn is_within(&self, other: &Self) -> bool {
+        self.shares[READS] <= other.shares[READS] && self.shares[WRITES] <= other.shares[WRITES]
+    }
+}
+
+/// All that was measured.
+pub struct Mix {
+    /// Each side alone.
+    pub alone: [Cell; 2],
+    /// Both together, by their shares.
+    pub cells: Vec<Cell>,
+    /// What ended it early, if so.
+    pub stop: Option<Stop>,
+    /// Did limits of the call hold it back?
+    pub paced: bool,
+}
+
+impl Mix {
+    /// The greatest load that was carried, as all within it were: where the device bends.
+    pub fn bend(&self) -> Option<&Cell> {
+        let carries = |cell: &Cell| cell.carries() == Some(true) && !cell.is_void();
+        let is_carried = |cell: &&Cell| {
+            carries(cell) && self.cells.iter().filter(|other| other.is_within(cell)).all(carries)
+        };
+        let both = |cell: &&Cell| cell.shares[READS] + cell.shares[WRITES];
+        self.cells.iter().filter(is_carried).max_by_key(both)
+    }
+}
+
+/// Measures. `report` hears of each turn before it begins: its number, and of how many.
+///
+/// # Errors
+/// Those of the requests.
+pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64, u64)) -> Result<Mix> {
+    let loads = run.shares.iter().flat_map(|read| run.shares.iter().map(|write| [*read, *write]));
+    let mut cells: Vec<Cell> = loads.filter(|shares| *shares != [0, 0]).map(Cell::of).collect();
+    cells.sort_by_key(|cell| (cell.shares[READS] + cell.shares[WRITES], cell.shares));
+    let [reads, writes] = [[100, 0], [0, 100]].map(Cell::of);
+    let paced = run.limits.make_pauses();
+    let mut mix = Mix { alone: [reads, writes], cells, stop: None, paced };
+    let mut turns = MixTurns { run, of: 2 * (mix.cells.len() as u64 + 2), number: 0, report };
+    let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
+    budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
+    mix.stop = turns.take_all(&mut mix.alone, &mut mix.cells, &mut budget)?;
+    mix.cells.sort_by_key(|cell| cell.shares);
+    Ok(mix)
+}
+
+struct MixTurns<'a> {
+    run: &'a MixRun<'a>,
+    of: u64,
+    number: u64,
+    report: &'a mut dyn FnMut(u64, u64),
+}
+
+impl MixTurns<'_> {
+    fn take_all(
+        &mut self,
+        alone: &mut [Cell; 2],
+        cells: &mut [Cell],
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Stop>> {
+        for side in [READS, WRITES] {
+            let rate = self.capped([side == READS, side == WRITES].map(|is| is.then_some(f64::INFINITY)));
+            alone[side].offered = rate;
+            let stop = self.take(&mut alone[side], budget)?;
+            if stop.is_some() {
+                return Ok(stop);
+            }
+        }
+        let rates = [READS, WRITES].map(|side| alone[side].reached.as_ref().and_then(|r| r[side].per_s()));
+        for cell in cells.iter_mut() {
+            let share = |side: usize| Some(rates[side]? * f64::from(cell.shares[side]) / 100.0);
+            cell.offered = self.capped([share(READS), share(WRITES)]);
+            let stop = self.take(cell, budget)?;
+            if stop.is_some() {
+                return Ok(stop);
+            }
+        }
+        for cell in cells.iter_mut().rev().chain(alone) {
+            let stop = self.take(cell, budget)?;
+            if stop.is_some() {
+                return Ok(stop);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rates of both sides as the limits of the call allow them together. Endless ones without a limit are
+    /// None: as fast as answers come.
+    fn capped(&self, wanted: [Option<f64>; 2]) -> [Option<f64>; 2] {
+        let bytes = [READS, WRITES].map(|side| self.run.sides[side].bytes() as f64);
+        let sum = |of: [f64; 2]| {
+            wanted.iter().zip(of).filter_map(|(rate, each)| Some((*rate)? * each)).sum::<f64>()
+        };
+        let by_count = self.run.limits.max_iops.map(|most| f64::from(most) / sum([1.0; 2]));
+        let by_bytes =
+            self.run.limits.max_mib_s.map(|most| f64::from(most) * f64::from(1 << 20) / sum(bytes));
+        let most_of = |side: usize| {
+            let count = self.run.limits.max_iops.map(f64::from);
+            let size =
+                self.run.limits.max_mib_s.map(|most| f64::from(most) * f64::from(1 << 20) / bytes[side]);
+            count.into_iter().chain(size).reduce(f64::min)
+        };
+        let part = by_count.into_iter().chain(by_bytes).reduce(f64::min).unwrap_or(1.0).min(1.0);
+        [READS, WRITES].map(|side| match wanted[side] {
+            Some(rate) if rate.is_infinite() => most_of(side),
+            Some(rate) => Some(rate * part),
+            None => None,
+        })
+    }
+
+    /// Half of a cell's time, within half of its bytes. Returns what ends all, if so.
+    fn take(&mut self, cell: &mut Cell, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+        self.number += 1;
+        (self.report)(self.number, self.of);
+        if let Some(stop) = budget.wait() {
+            return Ok(Some(stop));
+        }
+        let is_sent = |side: usize| cell.shares[side] > 0;
+        let streams: Vec<(usize, Stream)> = [READS, WRITES]
+            .into_iter()
+            .filter(|side| is_sent(*side))
+            .map(|side| {
+                let requests = Arc::clone(&self.run.sides[side]);
+                (side, Stream { requests, rate: cell.offered[side], workers: self.run.workers[side] })
+            })
+            .collect();
+        let before = self.run.observers.map(|observer| observer.look());
+        let began = budget.clock().now();
+        let only: Vec<Stream> = streams.iter().map(|(_, stream)| stream.clone()).collect();
+        let max_bytes = self.run.limits.max_bytes / 2;
+        let mut part = budget.part(&Limits { max_bytes, ..Limits::none() });
+        let (reached, stop) = load::run(&only, self.run.limits.duration / 2, &mut part)?;
+        drop(part);
+        let busy = budget.clock().now() - began;
+        budget.pacer().rest(began, busy);
+        let [reads, writes] =
+            [READS, WRITES].map(|side| self.run.observers[side].since(&before[side]).activity);
+        let moved = reads.zip(writes).map(|(reads, writes)| [reads.reads.bytes, writes.writes.bytes]);
+        cell.moved = cell.moved.zip(moved).map(|(sum, more)| [sum[0] + more[0], sum[1] + more[1]]);
+        let all = cell.reached.get_or_insert_with(Default::default);
+        for ((side, _), reached) in streams.iter().zip(&reached) {
+            all[*side].add(reached);
+        }
+        Ok(stop.filter(|stop| stop.is_for_all()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cell whose sides were offered 100 a second each, and reached so many.
+    fn cell(shares: [u32; 2], reached: [u64; 2]) -> Cell {
+        let side =
+            |answered| Reached { answered, ns: 1_000_000_000, bytes: 8192 * answered, ..Reached::default() };
+        let moved = Some(reached.map(|answered| 8192 * answered));
+        Cell { shares, offered: [Some(100.0); 2], reached: Some(reached.map(side)), moved }
+    }
+
+    fn mix(cells: Vec<Cell>) -> Mix {
+        Mix { alone: [Cell::default(), Cell::default()], cells, stop: None, paced: false }
+    }
+
+    #[test]
+    fn it_bends_behind_the_greatest_load_that_is_carried() {
+        let cells = vec![
+            cell([0, 50], [100, 100]),
+            cell([50, 0], [100, 96]),
+            cell([50, 50], [96, 95]),
+            cell([50, 100], [94, 100]),
+            // By luck: what is within it was not carried.
+            cell([100, 100], [100, 100]),
+        ];
+        assert_eq!(mix(cells).bend().map(|cell| cell.shares), Some([50, 50]));
+        assert!(mix(vec![cell([50, 0], [10, 100])]).bend().is_none());
+        assert!(mix(vec![Cell::of([50, 0])]).bend().is_none());
+    }
+
+    #[test]
+    fn a_device_that_moved_less_than_it_was_sent_is_not_what_answered() {
+        let mut cell = cell([50, 50], [100, 100]);
+        assert!(!cell.is_void());
+        cell.moved = Some([8192 * 100, 8192 * 89]);
+        assert!(cell.is_void());
+        cell.moved = None;
+        assert!(!cell.is_void());
+    }
+}

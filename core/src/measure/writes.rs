@@ -1,0 +1,362 @@
+//! Writes of data files: what the device takes, and what the server's ways of writing come to.
+//!
+//! Past the page cache, requests are sent as fast as they are answered ([`crate::measure::load`]). Through it,
+//! a turn writes blocks one by one, begins to write them back after so many bytes, as `checkpoint_flush_after`
+//! and `backend_flush_after` have the server do, and at its end syncs the file: the time of the sync is part
+//! of the turn, since without it a write is a copy in memory.
+//!
+//! All ways take turns, there and back, so that a drift of the device is in all of them alike.
+//!
+//! # Limitations and caveats
+//! - Others' fsyncs of the same file system may wait for what was written here.
+//! - A device takes writes into its own cache first: a scratch file smaller than that may fit into it.
+//!
+//! Source: `IssuePendingWritebacks` and `ScheduleBufferTagForWriteback` in
+//! `src/backend/storage/buffer/bufmgr.c` of PostgreSQL 15 to 19.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Result;
+use crate::files::scratch::Scratch;
+use crate::files::writeback;
+use crate::machine::observer::Observer;
+use crate::measure::content::Content;
+use crate::measure::load::{self, ScratchWrites, Stream, WriteOrder};
+use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::clock::nanoseconds;
+use crate::run::order::Permutation;
+use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
+use crate::stats::{self, Interval, Latencies, Moments, Slice};
+
+/// Rounds of turns.
+const ROUNDS: u32 = 5;
+
+/// How often a turn asks whether to go on, in writes.
+const LOOK: u64 = 64;
+
+/// A way to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteWay {
+    /// Where each goes.
+    pub order: WriteOrder,
+    /// Bytes of each.
+    pub length: u32,
+    /// Most in flight, past the page cache; None: through it, one at a time.
+    pub direct: Option<usize>,
+    /// Through the page cache: bytes after which they begin to be written back; 0: not before the sync.
+    pub flush_after: u64,
+}
+
+/// What is known of a way.
+#[derive(Debug, Default)]
+pub struct WriteTimes {
+    turns: Vec<Slice>,
+    /// Of single writes, without syncs.
+    pub latencies: Latencies,
+    /// Of the syncs at the ends of turns.
+    pub syncs: Moments,
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Bytes that the device wrote meanwhile; None where it has no counters.
+    pub moved: Option<u64>,
+    /// What ended it early.
+    pub stop: Option<Stop>,
+    /// Did limits of the call hold it back?
+    pub paused: bool,
+}
+
+impl WriteTimes {
+    /// Time and writes of all turns.
+    pub fn total(&self) -> Slice {
+        Slice::sum(&self.turns)
+    }
+
+    /// Nanoseconds a write, its part of the syncs included. None for fewer than three turns, and under
+    /// limits.
+    pub fn interval(&self) -> Option<Interval> {
+        if self.paused { None } else { stats::of_turns(&self.turns) }
+    }
+
+    /// Is this known to be no figure of the device: did it write less than was sent past the page cache?
+    pub fn is_void(&self, way: &WriteWay) -> bool {
+        way.direct.is_some() && self.moved.is_some_and(|moved| (moved as f64) < 0.9 * self.bytes as f64)
+    }
+}
+
+/// What is to be measured.
+pub struct WriteRun<'a> {
+    /// The ways.
+    pub ways: &'a [WriteWay],
+    /// The file that is written, as all of them.
+    pub scratch: Arc<Scratch>,
+    /// The seed of random orders.
+    pub seed: u64,
+    /// What bounds each way.
+    pub limits: Limits,
+    /// Looks at the device before and after each turn.
+    pub observer: &'a Observer<'a>,
+}
+
+/// Measures the ways in turns; `report` hears of each turn before it begins: its number, of how many, and its
+/// way.
+///
+/// # Errors
+/// Those of the writes and syncs; [`crate::Error::Unsupported`] where there is no O_DIRECT.
+pub fn run(
+    run: &WriteRun<'_>,
+    budget: &mut Budget<'_>,
+    report: &mut dyn FnMut(u64, u64, &WriteWay),
+) -> Result<Vec<WriteTimes>> {
+    let writers = run.ways.iter().map(|way| Writer::new(run, way)).collect::<Result<_>>()?;
+    let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
+    budget.pace(&run.limits, 1);
+    let length = run.limits.duration / ROUNDS;
+    let of_way = |_| WriteTimes { moved: Some(0), ..WriteTimes::default() };
+    let all = run.ways.iter().map(of_way).collect();
+    let mut turns = WriteTurns { run, writers, length, report, all };
+    let ended = Rounds::new(ROUNDS.into(), run.ways.len()).take(&mut turns, &mut budget)?;
+    if let Ended::Break(Some(stop)) = ended {
+        turns.all.iter_mut().for_each(|times| times.stop = Some(stop));
+    }
+    Ok(turns.all)
+}
+
+/// What writes in a way.
+enum Writer {
+    Direct(Stream),
+    Buffered(Buffered),
+}
+
+/// Writes through the page cache.
+struct Buffered {
+    scratch: Arc<Scratch>,
+    file: File,
+    order: Order,
+    length: u32,
+    flush_after: u64,
+    content: Content,
+    /// Writes so far.
+    done: u64,
+}
+
+/// Where a write goes, by its number.
+enum Order {
+    Random(Permutation),
+    Sequential(u64),
+    Sorted(Vec<u32>),
+}
+
+impl Order {
+    fn new(order: WriteOrder, places: u64, seed: u64) -> Self {
+        let random = Permutation::new(places, seed);
+        match order {
+            WriteOrder::Random => Self::Random(random),
+            WriteOrder::Sequential => Self::Sequential(places),
+            WriteOrder::Sorted => {
+                let is_dirty = |place: &u64| 2 * random.at(*place) < places;
+                Self::Sorted((0..places).filter(is_dirty).map(|place| place as u32).collect())
+            }
+        }
+    }
+
+    fn place(&self, number: u64) -> u64 {
+        match self {
+            Self::Random(order) => order.at(number % order.len()),
+            Self::Sequential(places) => number % places,
+            Self::Sorted(places) => places[(number % places.len() as u64) as usize].into(),
+        }
+    }
+}
+
+impl Writer {
+    fn new(run: &WriteRun<'_>, way: &WriteWay) -> Result<Self> {
+        let scratch = Arc::clone(&run.scratch);
+        if let Some(workers) = way.direct {
+            let writes = ScratchWrites::new(scratch, way.order, way.length, false, run.seed)?;
+            let rate =
+                run.limits.bytes_per_s(way.length.into()).map(|bytes| bytes as f64 / f64::from(way.length));
+            return Ok(Self::Direct(Stream { requests: Arc::new(writes), rate, workers }));
+        }
+        let places = (scratch.size() / u64::from(way.length)).max(1);
+        Ok(Self::Buffered(Buffered {
+            file: scratch.open(0)?,
+            scratch,
+            order: Order::new(way.order, places, run.seed),
+            length: way.length,
+            flush_after: way.flush_after,
+            content: Content::new(way.length as usize)?,
+            done: 0,
+        }))
+    }
+}
+
+struct WriteTurns<'a> {
+    run: &'a WriteRun<'a>,
+    writers: Vec<Writer>,
+    length: Duration,
+    report: &'a mut dyn FnMut(u64, u64, &WriteWay),
+    all: Vec<WriteTimes>,
+}
+
+impl Contenders for WriteTurns<'_> {
+    fn is_over(&self, contender: usize) -> bool {
+        self.all[contender].stop.is_some_and(Stop::is_for_all)
+    }
+
+    fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
+        let times = &mut self.all[turn.contender];
+        (self.report)(turn.number, turn.of, &self.run.ways[turn.contender]);
+        let most_bytes = self.run.limits.max_bytes / u64::from(ROUNDS);
+        budget.pacer().set_requests(&self.run.limits, self.run.ways[turn.contender].length.into());
+        let before = self.run.observer.look();
+        let began = budget.clock().now();
+        let stop = match &mut self.writers[turn.contender] {
+            Writer::Direct(stream) => {
+                times.paused |= stream.rate.is_some();
+                let mut part = budget.part(&Limits { max_bytes: most_bytes, ..Limits::none() });
+                let (reached, stop) = load::run(std::slice::from_ref(stream), self.length, &mut part)?;
+                times.turns.push(Slice { ns: reached[0].ns, work: reached[0].answered });
+                times.latencies.absorb(&reached[0].latencies);
+                times.bytes += reached[0].bytes;
+                stop
+            }
+            Writer::Buffered(writer) => writer.turn(times, self.length, most_bytes, budget)?,
+        };
+        if self.run.limits.max_util.is_some() {
+            times.paused = true;
+            let busy = budget.clock().now() - began;
+            budget.pacer().rest(began, busy);
+        }
+        let written = self.run.observer.since(&before).activity.map(|activity| activity.writes.bytes);
+        times.moved = times.moved.zip(written).map(|(sum, more)| sum + more);
+        times.stop = stop;
+        match stop.filter(|stop| stop.is_for_all()).or_else(|| budget.wait()) {
+            Some(stop) => Ok(Ended::Break(Some(stop))),
+            None => Ok(Ended::Continue(())),
+        }
+    }
+}
+
+impl Buffered {
+    /// Writes for this time, and syncs.
+    fn turn(
+        &mut self,
+        times: &mut WriteTimes,
+        length: Duration,
+        most_bytes: u64,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Stop>> {
+        let clock = budget.clock();
+        let bytes = u64::from(self.length);
+        let began = clock.now();
+        let (mut writes, mut pending, mut stop) = (0, Vec::new(), None);
+        while clock.now() - began < nanoseconds(length) && stop.is_none() {
+            if (writes + 1) * bytes > most_bytes {
+                stop = Some(Stop::Bytes);
+                break;
+            }
+            let now = clock.now();
+            if budget.pacer().is_early(now) {
+                times.paused = true;
+                stop = budget.wait();
+            } else if writes % LOOK == 0 {
+                stop = budget.poll();
+            }
+            let started = clock.now();
+            let offset = self.order.place(self.done) * bytes;
+            let data = self.content.at(self.done.wrapping_mul(bytes), self.length as usize);
+            self.scratch.write(&self.file, data, offset)?;
+            let took = clock.now() - started;
+            self.done += 1;
+            writes += 1;
+            times.latencies.record(took);
+            budget.latency_mut().observe(took);
+            if budget.pacer().is_limited() {
+                budget.pacer().charge(started, bytes, took);
+            }
+            pending.push(offset);
+            if self.flush_after > 0 && pending.len() as u64 * bytes >= self.flush_after {
+                self.begin_to_write_back(&mut pending)?;
+            }
+        }
+        let started = clock.now();
+        let failed = |e| self.scratch.failed("fsync scratch file in directory", None, e);
+        self.file.sync_all().map_err(failed)?;
+        times.syncs.add(clock.now() - started);
+        times.turns.push(Slice { ns: clock.now() - began, work: writes });
+        times.bytes += writes * bytes;
+        budget.spend(writes * bytes);
+        Ok(stop)
+    }
+
+    /// Has the kernel write back what was written, in order, what lies side by side at once.
+    fn begin_to_write_back(&self, pending: &mut Vec<u64>) -> Result<()> {
+        let length = u64::from(self.length);
+        pending.sort_unstable();
+        pending.dedup();
+        for run in pending.chunk_by(|one, next| one + length == *next) {
+            let range = run[0]..run[run.len() - 1] + length;
+            writeback::begin_of_scratch(&self.file, self.scratch.directory(), &range)?;
+        }
+        pending.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::scratch::{Fill, Room, ScratchLocation};
+    use crate::machine::account::Account;
+    use crate::machine::device::Roots;
+    use crate::run::clock::Monotonic;
+
+    const BLOCK: u32 = 8192;
+
+    #[test]
+    fn what_is_sorted_goes_up_and_leaves_gaps() {
+        let order = Order::new(WriteOrder::Sorted, 1000, 7);
+        let places: Vec<u64> = (0..500).map(|number| order.place(number)).collect();
+        assert!(places.is_sorted() && places[499] > 900);
+        assert_eq!(order.place(500), places[0]);
+        assert!(places.windows(2).any(|two| two[1] == two[0] + 1));
+        assert!(places.windows(2).any(|two| two[1] > two[0] + 1));
+    }
+
+    #[test]
+    fn each_way_writes_and_syncs() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        let fallback = directory.path().join("fallback");
+        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+        let limits = Limits { duration: Duration::from_millis(50), ..Limits::none() };
+        let room = Room { size: 1 << 20, reserve: 0, limits: Limits::none() };
+        let mut should_stop = || None;
+        let scratch = Scratch::create(place, room, Fill::Incompressible, &mut should_stop).expect("a file");
+        let way = |order, flush_after| WriteWay { order, length: BLOCK, direct: None, flush_after };
+        let ways = [
+            way(WriteOrder::Sorted, 32 * u64::from(BLOCK)),
+            way(WriteOrder::Random, 0),
+            way(WriteOrder::Sequential, 0),
+        ];
+        let (roots, leaves) = (Roots::default(), []);
+        let observer = Observer::new(Account::Own, &leaves, &roots);
+        let run = WriteRun { ways: &ways, scratch: Arc::new(scratch), seed: 7, limits, observer: &observer };
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        let all = super::run(&run, &mut budget, &mut |_, _, _| ()).expect("written");
+        for times in &all {
+            assert_eq!((times.syncs.count(), times.stop), (ROUNDS.into(), None));
+            assert_eq!(times.total().work * u64::from(BLOCK), times.bytes);
+            assert_eq!(times.latencies.moments().count(), times.total().work);
+            assert!(times.interval().is_some());
+        }
+        // The bytes are shared by the turns.
+        let limits = Limits { max_bytes: 15 * u64::from(BLOCK), ..limits };
+        let all = super::run(&WriteRun { limits, ..run }, &mut budget, &mut |_, _, _| ()).expect("written");
+        for times in &all {
+            assert_eq!((times.bytes, times.stop), (15 * u64::from(BLOCK), Some(Stop::Bytes)));
+            assert_eq!(times.syncs.count(), ROUNDS.into());
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! `io_probe_mix`: reads of a relation while scratch files are written, at several loads.
+
+use std::sync::Arc;
+
+use io_probe_core::files::scratch::{Fill, Room, Scratch};
+use io_probe_core::machine::account::Account;
+use io_probe_core::machine::observer::Surroundings;
+use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites, WriteOrder};
+use io_probe_core::measure::mix::{self, Cell, MixRun, READS, WRITES};
+use io_probe_core::measure::random::{FetchOrder, Look};
+use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::run::budget::Limits;
+use io_probe_core::run::order::Permutation;
+use io_probe_core::stats::Latencies;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::mix::{MixRow, OPTIONS};
+use io_probe_surface::value::Timestamp;
+use pgrx::prelude::*;
+
+use super::ping::{scratch_of, seed};
+use super::shared::{self, Caveats, ms, us};
+use crate::call::named::{NamedEnum, named};
+use crate::call::{
+    Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure, stop_if,
+};
+use crate::error::Result;
+use crate::gucs;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
+use crate::pg::storage::relation::Fork;
+use crate::pg::storage::wal;
+
+/// Most shares of a side: their pairs are rows.
+const MOST_SHARES: usize = 10;
+
+/// Most of what a side reaches alone.
+const MOST_SHARE: u32 = 200;
+
+/// Blocks of a relation that are read, of one of more: as many as its first files hold that stay open.
+const OF_FILES: u32 = 48;
+
+/// Bytes of a sequential write.
+const LONG_WRITE: u32 = 256 << 10;
+
+#[pg_extern(sql = false)]
+fn io_probe_mix(
+    rel: Option<pg_sys::Oid>,
+    writes: Option<Text>,
+    shares: Option<Elements<i32>>,
+    duration: Option<SqlInterval>,
+    depth: Option<i32>,
+    options: Option<JsonbText>,
+) -> Rows {
+    Rows::answer(|| {
+        let options = Options::parse(options, OPTIONS)?;
+        let rel = arguments::relation(rel)?;
+        let writes = Writes::parse(writes.as_deref())?.unwrap_or(Writes::Data);
+        let shares = pick(shares.map(|given| given.0))?;
+        let depth = arguments::depth(depth, 16)?;
+        let seed = arguments::seed(seed(&options)?);
+        let rows = 1 + shares.len() * shares.len() + usize::from(shares[0] != 0);
+        let limits = options.limits(duration, rows)?;
+        let measured = Measured { writes, shares, depth, seed, limits };
+        let (call, relation) = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Mix) }
+            .on_relation(rel, Fork::Main)?;
+        if writes != Writes::Wal {
+            relation.relation.file_tablespace().check_may_write()?;
+        }
+        measured.rows(&call, &relation)
+    })
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Data,
+    Sequential,
+    Wal,
+}
+
+named!(Writes, "kind of writes", "kinds of writes", { Data = "data", Sequential = "sequential", Wal = "wal" });
+
+impl Writes {
+    fn bytes(self, block_size: u32) -> u32 {
+        match self {
+            Self::Data => block_size,
+            Self::Sequential => LONG_WRITE,
+            Self::Wal => wal::BLOCK_BYTES,
+        }
+    }
+}
+
+/// The shares that were asked for, each once, ascending.
+fn pick(shares: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
+    let Some(shares) = shares else { return Ok(vec![0, 20, 40, 60, 80]) };
+    arguments::not_empty("shares", &shares)?;
+    let shares = arguments::numbers("shares", shares, |share| match share {
+        0 => Ok(0),
+        share => arguments::positive_up_to("share", share, MOST_SHARE),
+    })?;
+    arguments::not_over("shares", shares.len(), MOST_SHARES)?;
+    Ok(shares)
+}
+
+/// What is to be measured.
+struct Measured {
+    writes: Writes,
+    shares: Vec<u32>,
+    depth: u32,
+    seed: u64,
+    limits: Limits,
+}
+
+/// What was measured, and what went on beside it.
+struct Found {
+    mix: mix::Mix,
+    /// Blocks that are read before they begin again.
+    blocks: u64,
+    surroundings: Surroundings,
+}
+
+impl Measured {
+    fn rows(&self, call: &Call, relation: &ProbedRelation) -> Result<Vec<MixRow>> {
+        let started_at = server::present();
+        let mut caveats = Caveats::default();
+        let found = call.attempt_path(|| self.measure(call, relation), |found| found.mix.stop);
+        let found = caveats.accept(found)?;
+        let row = |load, cell: Option<&Cell>, caveats| self.row(load, cell, relation, started_at, caveats);
+        let Some(found) = found else { return Ok(vec![row("bend", None, caveats)]) };
+        let caveats = self.caveats(&found, relation);
+        let others = caveats.without_notes();
+        let [reads, writes] = &found.mix.alone;
+        let mut rows = vec![
+            row("bend", found.mix.bend(), caveats),
+            row("reads alone", Some(reads), others.clone()),
+            row("writes alone", Some(writes), others.clone()),
+        ];
+        rows.extend(found.mix.cells.iter().map(|cell| row("cell", Some(cell), others.clone())));
+        Ok(rows)
+    }
+
+    fn measure(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Found> {
+        relation.reads_of_device()?;
+        call.progress.path(self.writes.name(), 0);
+        let source = &relation.source;
+        let first = source.blocks_of(OF_FILES - 1).end.min(source.blocks());
+        let mut fetch_order = FetchOrder::new(source, Permutation::new(first, self.seed), 0, Look::Never);
+        stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
+        let workers = [self.depth, if self.writes == Writes::Wal { 1 } else { self.depth }];
+        let workers = workers.map(|count| count as usize);
+        let reads = call.with_budget(&relation.interrupts, |budget| {
+            BlockReads::of(&mut fetch_order, workers[READS], budget)
+        })?;
+        let nothing = || Failure::Unsupported("the relation has no block that was written".to_owned());
+        let reads = reads.ok_or_else(nothing)?;
+        let (blocks, scratch) = (reads.blocks(), self.scratch(call, relation)?);
+        let order = if self.writes == Writes::Data { WriteOrder::Random } else { WriteOrder::Sequential };
+        let length = self.writes.bytes(source.block_size());
+        let writes =
+            ScratchWrites::new(Arc::new(scratch), order, length, self.writes == Writes::Wal, self.seed)?;
+        let sides: [Arc<dyn Requests>; 2] = [Arc::new(reads), Arc::new(writes)];
+        let (observer, wal) = (relation.observer(Account::Own), ProbedPlace::of_wal().located());
+        let of_wal = wal.observer();
+        let observers = [&observer, if self.writes == Writes::Wal { &of_wal } else { &observer }];
+        let run = MixRun { sides, shares: &self.shares, workers, limits: self.limits, observers };
+        let mut report = |turn: u64, turns: u64| {
+            call.progress.path(self.writes.name(), turns);
+            call.progress.done(turn - 1);
+        };
+        let (mix, surroundings) = observer
+            .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
+        Ok(Found { mix: mix?, blocks, surroundings })
+    }
+
+    /// The file that is written, as large as the limit on such files allows, up to a GiB.
+    fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
+        if self.writes != Writes::Wal {
+            return scratch_of(call, relation, 1 << 30, self.limits);
+        }
+        let place = ProbedPlace::of_wal();
+        let size = wal::segment_bytes().min(gucs::scratch_limit());
+        let room = Room { size, reserve: gucs::scratch_reserve(), limits: self.limits };
+        let mut should_stop = || call.should_stop(&relation.interrupts);
+        let fill = Fill::Zeros { write_bytes: wal::SEGMENT_FILL };
+        Ok(Scratch::create(place.scratch_location(), room, fill, &mut should_stop)?)
+    }
+
+    /// What speaks against all of it.
+    fn caveats(&self, found: &Found, relation: &ProbedRelation) -> Caveats {
+        let mut caveats = Caveats::default();
+        let mount = relation.placement.mount.as_ref();
+        if mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
+            caveats.void(&NotDurable::InMemory.to_string());
+        }
+        if let Some(stop) = found.mix.stop {
+            caveats.stopped(stop);
+        }
+        if found.mix.paced {
+            caveats.doubt_since(Doubt::Paced, "rate-limited: shares are of what the limits allow");
+        }
+        if found.surroundings.is_disturbed() {
+            caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+        }
+        caveats.note_held_back(&found.surroundings.held_back);
+        let reads = found.mix.alone.iter().chain(&found.mix.cells).filter_map(|cell| cell.reached.as_ref());
+        let read_bytes: u64 = reads.map(|reached| reached[READS].bytes).sum();
+        caveats.read_up_to(read_bytes.div_ceil(relation.block_size()).div_ceil(found.blocks.max(1)));
+        if relation.source.segments() > OF_FILES {
+            caveats.note("only the first 48 segments of the relation were read");
+        }
+        caveats.note_relation(relation);
+        caveats
+    }
+
+    fn row(
+        &self,
+        load: &'static str,
+        cell: Option<&Cell>,
+        relation: &ProbedRelation,
+        started_at: Timestamp,
+        mut caveats: Caveats,
+    ) -> MixRow {
+        let reached = cell.and_then(|cell| cell.reached.as_ref());
+        if cell.is_some_and(Cell::is_void) {
+            caveats.void("the device moved less than was sent to it");
+        }
+        if reached.is_none() && caveats.is_ok() {
+            let why = if load == "bend" { "no load was carried" } else { "it came too late to be measured" };
+            caveats.doubt_since(Doubt::Short, why);
+        }
+        let is_sent = |side: usize| cell.is_some_and(|cell| cell.shares[side] > 0);
+        let timed = reached.filter(|_| !caveats.has(Doubt::Void));
+        let of = |side: usize| timed.map(|reached| &reached[side]).filter(|_| is_sent(side));
+        let per_s = |side| of(side).and_then(|reached| reached.per_s()).map(figure);
+        let quantile = |side, q| of(side).and_then(|reached| at(&reached.latencies, q));
+        let sent =
+            |side: usize| cell.filter(|_| is_sent(side)).and_then(|cell| cell.offered[side]).map(figure);
+        let elapsed = timed.map(|reached| reached[READS].ns.max(reached[WRITES].ns));
+        MixRow {
+            load,
+            read_pct: cell.map(|cell| cell.shares[READS]),
+            write_pct: cell.map(|cell| cell.shares[WRITES]),
+            reads_s: per_s(READS),
+            r_p50_us: quantile(READS, 0.5),
+            r_p95_us: quantile(READS, 0.95),
+            r_p99_us: quantile(READS, 0.99),
+            writes_s: per_s(WRITES),
+            w_p50_us: quantile(WRITES, 0.5),
+            w_p95_us: quantile(WRITES, 0.95),
+            w_p99_us: quantile(WRITES, 0.99),
+            carried: cell.filter(|_| matches!(load, "bend" | "cell")).and_then(Cell::carries),
+            sent_reads_s: sent(READS),
+            sent_writes_s: sent(WRITES),
+            writes: self.writes.name(),
+            read_kb: relation.block_size() >> 10,
+            write_kb: u64::from(self.writes.bytes(relation.source.block_size())) >> 10,
+            depth: self.depth,
+            elapsed_ms: elapsed.map(ms),
+            seed: self.seed as i64,
+            started_at,
+            place: shared::place(relation),
+            caveats: caveats.columns(),
+        }
+    }
+}
+
+fn at(latencies: &Latencies, quantile: f64) -> Option<f64> {
+    latencies.quantile(quantile).map(|ns| us(ns as f64))
+}

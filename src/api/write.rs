@@ -1,0 +1,226 @@
+//! `io_probe_write`: what writing data files costs, in a tablespace.
+
+use std::sync::Arc;
+
+use io_probe_core::files::scratch::{Fill, Room, Scratch};
+use io_probe_core::machine::observer::Surroundings;
+use io_probe_core::measure::load::WriteOrder;
+use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::measure::writes::{self, WriteRun, WriteTimes, WriteWay};
+use io_probe_core::run::budget::Limits;
+use io_probe_core::stats::MIN_TURNS;
+use io_probe_surface::doubt::Doubt;
+use io_probe_surface::value::Timestamp;
+use io_probe_surface::write::{OPTIONS, WriteRow};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use super::ping::seed;
+use super::shared::{self, Caveats, ms, of_leaves, us};
+use crate::call::named::{NamedEnum, named};
+use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
+use crate::error::Result;
+use crate::gucs;
+use crate::pg::backend::interrupts::Interrupts;
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
+
+/// Bytes of a sequential write.
+const LONG_WRITE: u32 = 256 << 10;
+
+/// Most bytes of the scratch file, if the limit on such files allows.
+const MOST_SCRATCH: u64 = 1 << 30;
+
+#[pg_extern(sql = false)]
+fn io_probe_write(
+    spcname: Option<Text>,
+    patterns: Option<Elements<Text>>,
+    duration: Option<SqlInterval>,
+    depth: Option<i32>,
+    options: Option<JsonbText>,
+) -> Rows {
+    Rows::answer(|| {
+        let options = Options::parse(options, OPTIONS)?;
+        let depth = arguments::depth(depth, 16)?;
+        let patterns = Pattern::list(patterns.map(|given| given.0), |_| Ok(()))?;
+        let patterns = patterns.unwrap_or_else(|| Pattern::ALL.to_vec());
+        let ways: Vec<(Pattern, WriteWay)> =
+            patterns.iter().flat_map(|pattern| pattern.ways(depth)).collect();
+        let limits = options.limits(duration, ways.len())?;
+        let seed = arguments::seed(seed(&options)?);
+        let spcname = spcname.as_deref();
+        let begin = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Write) };
+        let (call, place) = begin.on_place(|| ProbedPlace::of_data(spcname))?;
+        let place = if call.ended().is_none() { place.located() } else { place };
+        let written = Written { ways, limits, seed, place, started_at: server::present() };
+        written.rows(&call)
+    })
+}
+
+/// Who writes so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    Random,
+    Sequential,
+    Checkpoint,
+    Backend,
+    Copy,
+}
+
+named!(Pattern, "pattern", "patterns", {
+    Random = "random",
+    Sequential = "sequential",
+    Checkpoint = "checkpoint",
+    Backend = "backend",
+    Copy = "copy",
+});
+
+impl Pattern {
+    /// Its ways to write: one row each.
+    fn ways(self, depth: u32) -> Vec<(Self, WriteWay)> {
+        let blocks = |setting| server::number::<u64>(setting).unwrap_or(0) * u64::from(pg_sys::BLCKSZ);
+        let (order, flush_after) = match self {
+            Self::Random => (WriteOrder::Random, 0),
+            Self::Sequential => (WriteOrder::Sequential, 0),
+            Self::Checkpoint => (WriteOrder::Sorted, blocks(c"checkpoint_flush_after")),
+            Self::Backend => (WriteOrder::Random, blocks(c"backend_flush_after")),
+            Self::Copy => (WriteOrder::Sequential, blocks(c"backend_flush_after")),
+        };
+        let length = if self == Self::Sequential { LONG_WRITE } else { pg_sys::BLCKSZ };
+        let way = WriteWay { order, length, direct: None, flush_after };
+        let direct = |depth: u32| (self, WriteWay { direct: Some(depth as usize), ..way });
+        match self {
+            Self::Random if depth > 1 => vec![direct(1), direct(depth)],
+            Self::Random | Self::Sequential => vec![direct(depth)],
+            Self::Checkpoint | Self::Backend | Self::Copy => vec![(self, way)],
+        }
+    }
+}
+
+/// A call of this function.
+struct Written {
+    ways: Vec<(Pattern, WriteWay)>,
+    limits: Limits,
+    seed: u64,
+    place: ProbedPlace,
+    started_at: Timestamp,
+}
+
+/// What was measured.
+struct Found {
+    all: Vec<WriteTimes>,
+    scratch_bytes: u64,
+    surroundings: Surroundings,
+}
+
+impl Written {
+    fn rows(&self, call: &Call) -> Result<Vec<WriteRow>> {
+        let mut caveats = Caveats::default();
+        let is_over =
+            |found: &Found| found.all.iter().filter_map(|times| times.stop).find(|stop| stop.is_for_all());
+        let found = caveats.accept(call.attempt(|| self.measure(call), is_over))?;
+        let row = |(index, way): (usize, &(Pattern, WriteWay))| {
+            let times = found.as_ref().map(|found| (found, &found.all[index]));
+            self.row(way, times, caveats.clone())
+        };
+        Ok(self.ways.iter().enumerate().map(row).collect())
+    }
+
+    fn measure(&self, call: &Call) -> Outcome<Found> {
+        let place = &self.place;
+        place.check_admitted()?;
+        let interrupts = Interrupts::of(Vec::new());
+        let mut should_stop = || call.should_stop(&interrupts);
+        call.progress.path("scratch file", 0);
+        let size = gucs::scratch_limit().min(MOST_SCRATCH);
+        let room = Room { size, reserve: gucs::scratch_reserve(), limits: self.limits };
+        let scratch =
+            Scratch::create(place.scratch_location(), room, Fill::Incompressible, &mut should_stop)?;
+        let scratch_bytes = scratch.size();
+        let ways: Vec<WriteWay> = self.ways.iter().map(|(_, way)| *way).collect();
+        let observer = place.observer();
+        let run = WriteRun {
+            ways: &ways,
+            scratch: Arc::new(scratch),
+            seed: self.seed,
+            limits: self.limits,
+            observer: &observer,
+        };
+        let mut report = |turn: u64, turns: u64, _: &WriteWay| {
+            call.progress.path("writes", turns);
+            call.progress.done(turn - 1);
+        };
+        let (all, surroundings) = observer
+            .beside(|| call.with_budget(&interrupts, |budget| writes::run(&run, budget, &mut report)));
+        Ok(Found { all: all?, scratch_bytes, surroundings })
+    }
+
+    fn row(
+        &self,
+        (pattern, way): &(Pattern, WriteWay),
+        found: Option<(&Found, &WriteTimes)>,
+        mut caveats: Caveats,
+    ) -> WriteRow {
+        let placement = &self.place.placement;
+        let mount = placement.mount.as_ref();
+        if let Some((found, times)) = found {
+            if mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
+                caveats.void(&NotDurable::InMemory.to_string());
+            } else {
+                judge(way, times, &mut caveats);
+            }
+            if found.surroundings.is_disturbed() {
+                caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+            }
+            caveats.note_held_back(&found.surroundings.held_back);
+        }
+        let timed = found.map(|(_, times)| times).filter(|_| !caveats.has(Doubt::Void));
+        let total = timed.map(WriteTimes::total).filter(|total| total.work > 0);
+        let writes_s = total.and_then(|total| total.ns_each()).map(|ns| 1e9 / ns);
+        let quantile = |q| timed.and_then(|times| times.latencies.quantile(q)).map(|ns| us(ns as f64));
+        WriteRow {
+            pattern: pattern.name(),
+            path: if way.direct.is_some() { "direct" } else { "os" },
+            depth: way.direct.unwrap_or(1) as u32,
+            write_kb: way.length >> 10,
+            flush_kb: (way.flush_after > 0).then_some(way.flush_after >> 10),
+            writes_s: writes_s.map(figure),
+            mib_s: writes_s.map(|writes| shared::mib_s(writes, way.length.into())),
+            p50_us: quantile(0.5),
+            p95_us: quantile(0.95),
+            p99_us: quantile(0.99),
+            fsync_ms: timed.and_then(|times| times.syncs.mean()).map(|ns| figure(ns / 1e6)),
+            writes: total.map_or(0, |total| total.work),
+            elapsed_ms: total.map(|total| ms(total.ns)),
+            device_mib: found
+                .and_then(|(_, times)| times.moved)
+                .map(|bytes| figure(bytes as f64 / f64::from(1 << 20))),
+            scratch_mib: found.map(|(found, _)| found.scratch_bytes >> 20),
+            device: of_leaves(placement, |leaf| Some(&leaf.name)).map(Into::into),
+            scheduler: of_leaves(placement, |leaf| leaf.scheduler.as_deref()).map(Into::into),
+            write_cache: of_leaves(placement, |leaf| leaf.write_cache.as_deref()).map(Into::into),
+            fs_type: mount.map(|mount| mount.fs_type.clone().into()),
+            directory: mount.map(|_| placement.directory.display().to_string().into()),
+            seed: self.seed as i64,
+            started_at: self.started_at,
+            interval: shared::interval_of_rate(timed.and_then(WriteTimes::interval), &mut caveats),
+            caveats: caveats.columns(),
+        }
+    }
+}
+
+/// What speaks against these times.
+fn judge(way: &WriteWay, times: &WriteTimes, caveats: &mut Caveats) {
+    if times.is_void(way) {
+        caveats.void("the device wrote less than was sent to it");
+    }
+    match times.stop {
+        Some(stop) if times.total().work == 0 && stop.is_for_all() => return caveats.not_begun(stop),
+        Some(stop) => caveats.stopped(stop),
+        None => {}
+    }
+    if times.paused {
+        caveats.doubt_since(Doubt::Paced, "rate-limited: the device could take more");
+    } else if times.interval().is_none() {
+        caveats.too_short(MIN_TURNS, "turns");
+    }
+}

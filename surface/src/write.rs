@@ -1,0 +1,95 @@
+//! What writing data files costs.
+
+use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
+use crate::function::{FILES, Function, Returns, Who, optional, options};
+use crate::row::{Row, row};
+use crate::shared::{CaveatColumns, IntervalColumns};
+use crate::value::{Text, Timestamp};
+
+row! {
+    /// one way to write
+    row WriteRow "write" everyday [
+        pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
+    ] {
+        /// random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of
+        /// the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that
+        /// need a buffer; copy: blocks one behind the other, as COPY
+        pattern: &'static str,
+        /// direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of
+        /// each of five turns
+        path: &'static str,
+        /// Most writes in flight
+        depth: u32,
+        /// Size of each write in kB
+        write_kb: u32,
+        /// After so many kB the kernel is told to begin to write back: checkpoint_flush_after or
+        /// backend_flush_after of this server; NULL: not before the sync
+        flush_kb: Option<u64>,
+        /// Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the
+        /// row is void
+        writes_s: Option<f64>,
+        /// writes_s times write_kb, in MiB (2^20 bytes) per second
+        mib_s: Option<f64>,
+        /// Median time of a write in microseconds; on path os a copy in memory, unless the kernel makes it
+        /// wait. NULL if fewer than ten lie above it, as for all percentiles
+        p50_us: Option<f64>,
+        /// Time in microseconds that 95 % of the writes did not exceed
+        p95_us: Option<f64>,
+        /// Time in microseconds that 99 % of the writes did not exceed
+        p99_us: Option<f64>,
+        /// Mean time of a turn's sync in milliseconds; NULL on path direct
+        fsync_ms: Option<f64>,
+        /// Writes that were measured
+        writes: u64,
+        /// Time of them in milliseconds, with the syncs
+        elapsed_ms: Option<f64>,
+        /// MiB that the devices wrote meanwhile, for all processes; NULL if unknown
+        device_mib: Option<f64>,
+        /// Size of the scratch file in MiB
+        scratch_mib: Option<u64>,
+        /// Devices behind the directory, see io_probe_device; NULL if unknown
+        device: Option<Text>,
+        /// I/O scheduler of the devices behind the directory
+        scheduler: Option<Text>,
+        /// write back: the device has a volatile cache, which a sync must flush; write through: it has none,
+        /// or says so
+        write_cache: Option<Text>,
+        /// Type of the file system
+        fs_type: Option<Text>,
+        /// Directory of the scratch file, symbolic links resolved
+        directory: Option<Text>,
+        /// Seed of the random orders; option seed repeats them
+        seed: i64,
+        /// When the call started
+        started_at: Timestamp,
+        ..caveats: CaveatColumns,
+        ..interval: IntervalColumns,
+    }
+}
+
+/// Its options.
+pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[Function {
+    name: "write",
+    calls: None,
+    arguments: &[
+        optional("spcname", "text", "NULL"),
+        optional("patterns", "text[]", "NULL"),
+        optional("duration", "text", "NULL"),
+        optional("depth", "integer", "16"),
+        options(OPTIONS),
+    ],
+    returns: Returns::Rows(&WriteRow::TYPE, 6),
+    who: Who::Owner,
+    comment: "\
+        Times writes of data files in tablespace spcname (by default the database's own), into a nameless \
+        scratch file: what the device takes past the OS page cache (patterns random, one at a time and with \
+        depth in flight, and sequential), and what the server's ways of writing come to, syncs included \
+        (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and \
+        share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the \
+        database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
+    example: "patterns => '{copy}', duration => '10 ms'",
+    errors: &[FILES],
+}];
