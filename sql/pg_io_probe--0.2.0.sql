@@ -916,7 +916,7 @@ CREATE TYPE io_probe_write_full_row AS (
     p95_us      double precision,
     p99_us      double precision,
     fsync_ms    double precision,
-    writes      bigint,
+    ops         bigint,
     elapsed_ms  double precision,
     device_mib  double precision,
     scratch_mib bigint,
@@ -936,17 +936,17 @@ CREATE TYPE io_probe_write_full_row AS (
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
 COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any block is written once more, and at the end of each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After so many kB the kernel is told to begin to write back: checkpoint_flush_after or backend_flush_after of this server; NULL: not before the sync';
 COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
 COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in microseconds; on path os a copy in memory, unless the kernel makes it wait. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_full_row.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_write_full_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a turn''s sync in milliseconds; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_full_row.writes IS 'Writes that were measured';
+COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
 COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote meanwhile, for all processes; NULL if unknown';
 COMMENT ON COLUMN io_probe_write_full_row.scratch_mib IS 'Size of the scratch file in MiB';
@@ -978,14 +978,14 @@ CREATE TYPE io_probe_write_row AS (
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
 COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any block is written once more, and at the end of each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
 COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
 COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_write_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean time of a turn''s sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_write(
@@ -1031,9 +1031,9 @@ CREATE TYPE io_probe_mix_full_row AS (
     carried       boolean,
     sent_reads_s  double precision,
     sent_writes_s double precision,
-    writes        text,
-    read_kb       bigint,
-    write_kb      bigint,
+    writing       text,
+    read_kb       integer,
+    write_kb      integer,
     depth         integer,
     elapsed_ms    double precision,
     seed          bigint,
@@ -1058,13 +1058,13 @@ COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in mi
 COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writes is wal';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.writes IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
+COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and most writes, but of wal, which are one at a time';
@@ -1102,13 +1102,13 @@ COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads per second that were answer
 COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes per second that were answered';
-COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writes is wal';
+COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_mix(
     rel regclass,
-    writes text DEFAULT 'data',
+    writing text DEFAULT 'data',
     shares integer[] DEFAULT '{0,20,40,60,80}',
     duration text DEFAULT NULL,
     depth integer DEFAULT 16,
@@ -1117,12 +1117,12 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a nameless scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. writes: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a nameless scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
     rel regclass,
-    writes text DEFAULT 'data',
+    writing text DEFAULT 'data',
     shares integer[] DEFAULT '{0,20,40,60,80}',
     duration text DEFAULT NULL,
     depth integer DEFAULT 16,
@@ -2782,7 +2782,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.p95_us,
        line.p99_us,
        line.fsync_ms,
-       line.writes,
+       line.ops,
        line.elapsed_ms,
        line.device_mib,
        line.scratch_mib,
@@ -2811,17 +2811,17 @@ COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any block is written once more, and at the end of each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After so many kB the kernel is told to begin to write back: checkpoint_flush_after or backend_flush_after of this server; NULL: not before the sync';
 COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
 COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in microseconds; on path os a copy in memory, unless the kernel makes it wait. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_history.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_write_history.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a turn''s sync in milliseconds; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_history.writes IS 'Writes that were measured';
+COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_history.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
 COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote meanwhile, for all processes; NULL if unknown';
 COMMENT ON COLUMN io_probe_write_history.scratch_mib IS 'Size of the scratch file in MiB';
@@ -2856,7 +2856,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.carried,
        line.sent_reads_s,
        line.sent_writes_s,
-       line.writes,
+       line.writing,
        line.read_kb,
        line.write_kb,
        line.depth,
@@ -2892,13 +2892,13 @@ COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in mic
 COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
-COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in microseconds, its sync included if writes is wal';
+COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_history.writes IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
+COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
 COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and most writes, but of wal, which are one at a time';

@@ -46,6 +46,8 @@ CASES = {
     "half of a table": Case("SELECT count(*) FROM a", "Seq Scan", {"a": every_second_mib}),
     "a hash join, its inner side cached": Case("SELECT count(*) FROM a JOIN b USING (id)", "Hash Join", {"b": all_of_it},
                                               ("mergejoin", "nestloop")),
+    "a hash join whose scan runs an InitPlan": Case("SELECT count(*) FROM a JOIN b USING (id) WHERE a.id > (SELECT count(*) FROM narrow)",
+                                                   "Hash Join", {"b": all_of_it}, ("mergejoin", "nestloop")),
     "a bitmap scan, its index cached": Case("SELECT count(filler) FROM narrow WHERE k < 1000", "Bitmap Heap Scan",
                                            {"narrow_k": all_of_it}, ("seqscan", "indexscan")),
     "a bitmap scan, its table cached": Case("SELECT count(filler) FROM narrow WHERE k < 1000", "Bitmap Heap Scan",

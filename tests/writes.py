@@ -83,14 +83,14 @@ class Write(OnDevice):
                          [("random", "direct")] * 2 + [("sequential", "direct"), ("checkpoint", "os"), ("backend", "os"), ("copy", "os")])  # fmt: skip
         for row in rows:
             with self.subTest(row["pattern"], depth=row["depth"]):
-                self.assertGreater(row["writes"], 0)
+                self.assertGreater(row["ops"], 0)
                 self.assertNotIn("void", row["doubt"] or "")
                 self.assertEqual(row["fsync_ms"] is None, row["path"] == "direct")
                 if row["path"] == "direct":
                     self.assertLessEqual(row["writes_s"], CAP * 1.05)
         alone, together, *_ = rows
         self.assertGreater(together["writes_s"], alone["writes_s"] * 0.9)
-        written = sum(row["writes"] * row["write_kb"] * 1024 for row in rows if row["path"] == "direct")
+        written = sum(row["ops"] * row["write_kb"] * 1024 for row in rows if row["path"] == "direct")
         self.assertGreaterEqual(self.device.counts()["written_bytes"] - before["written_bytes"], written)
         self.assertLessEqual({row["scratch_mib"] for row in rows}, {64})
 
@@ -99,8 +99,8 @@ class Write(OnDevice):
             self.assertLessEqual(row["writes_s"], 50 * 1.2)
             self.assertIn("paced", row["doubt"])
         rows = self.write(model="off", duration="30 s", patterns=["random", "copy"], options={"max_bytes": 100 * BLOCK})
-        self.assertEqual({row["writes"] for row in rows if row["path"] == "os"}, {100})
-        self.assertLessEqual(max(row["writes"] for row in rows), 100)
+        self.assertEqual({row["ops"] for row in rows if row["path"] == "os"}, {100})
+        self.assertLessEqual(max(row["ops"] for row in rows), 100)
 
     def test_nothing_stays(self):
         query = rows_of("write", spcname="made_up", duration="50 s")
@@ -146,13 +146,13 @@ class Mix(OnDevice):
 
     def test_each_kind_of_writes(self):
         sizes = {}
-        for writes in ["data", "sequential", "wal"]:
-            with self.subTest(writes):
-                rows = self.mix(writes=writes, shares=[0, 50], duration="3 s")
-                self.assertEqual({row["writes"] for row in rows}, {writes})
+        for writing in ["data", "sequential", "wal"]:
+            with self.subTest(writing):
+                rows = self.mix(writing=writing, shares=[0, 50], duration="3 s")
+                self.assertEqual({row["writing"] for row in rows}, {writing})
                 self.assertEqual(len(rows), 3 + 3)
                 (alone,) = [row for row in rows if row["load"] == "writes alone"]
-                sizes[writes] = alone["write_kb"]
+                sizes[writing] = alone["write_kb"]
                 self.assertTrue(alone["writes_s"], rows)
                 self.assertEqual(alone["reads_s"], None)
         self.assertEqual(sizes, {"data": 8, "sequential": 256, "wal": 8})

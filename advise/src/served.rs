@@ -49,15 +49,15 @@ impl NodeReads {
     }
 
     /// Milliseconds that a process waited for the device, if a byte from the OS page cache takes
-    /// `ns_per_byte`.
-    fn waited_ms(&self, ns_per_byte: f64) -> Option<f64> {
+    /// `ns_per_byte`, where that is known.
+    fn waited_ms(&self, ns_per_byte: Option<f64>) -> Option<f64> {
         let slept_ms = self.slept_ms.min(self.io_ms?);
         let device_bytes = self.device_bytes?;
-        let waited_ms = if self.by_workers {
-            // They copy as well: it is only known which part of the bytes came from the device.
-            slept_ms * (device_bytes as f64 / self.read_bytes.max(1) as f64).min(1.0)
-        } else {
-            slept_ms - self.slept_cached_bytes as f64 * ns_per_byte / 1e6
+        let waited_ms = match ns_per_byte.filter(|_| !self.by_workers) {
+            Some(ns_per_byte) => slept_ms - self.slept_cached_bytes as f64 * ns_per_byte / 1e6,
+            // Other processes copy as well, or no copy was timed alone: it is only known which part of the
+            // bytes came from the device.
+            None => slept_ms * (device_bytes as f64 / self.read_bytes.max(1) as f64).min(1.0),
         };
         Some(waited_ms.max(0.0) / self.processes.max(1) as f64)
     }
@@ -103,7 +103,7 @@ pub struct QueryReads {
 
 impl QueryReads {
     /// A query of these nodes that took `total_ms`, where a byte from the OS page cache takes `ns_per_byte`.
-    pub fn of(nodes: &[NodeReads], total_ms: f64, ns_per_byte: f64) -> Self {
+    pub fn of(nodes: &[NodeReads], total_ms: f64, ns_per_byte: Option<f64>) -> Self {
         let bytes = |of: fn(&NodeReads) -> u64| nodes.iter().map(of).sum();
         let time = |of: fn(&NodeReads) -> Option<f64>| {
             nodes.iter().map(|node| Some(of(node)? / node.processes.max(1) as f64)).sum::<Option<f64>>()
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// A MiB from the OS page cache takes 0.25 ms.
-    const NS_PER_BYTE: f64 = 0.25e6 / MIB as f64;
+    const NS_PER_BYTE: Option<f64> = Some(0.25e6 / MIB as f64);
 
     #[test]
     fn it_says_what_a_dba_asks() {

@@ -162,9 +162,8 @@ impl Executed {
         let rows: Vec<ExplainRow> =
             rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
         let total_ms = rows.first().and_then(|top| top.total_ms).unwrap_or(0.0);
-        // Without a block from the OS cache there is nothing to take out.
-        let copy_ns = counted.copy_ns.unwrap_or(0.0);
-        let query = QueryReads::of(&reads, total_ms, copy_ns / f64::from(pg_sys::BLCKSZ));
+        let ns_per_byte = counted.copy_ns.map(|ns| ns / f64::from(pg_sys::BLCKSZ));
+        let query = QueryReads::of(&reads, total_ms, ns_per_byte);
         Ok(Self { rows, reads, query, text: counted.text, shared_out: counted.shared_out })
     }
 

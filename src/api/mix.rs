@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use io_probe_core::files::scratch::{Fill, Room, Scratch};
+use io_probe_core::files::scratch::Fill;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Surroundings;
-use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites, WriteOrder};
+use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites};
 use io_probe_core::measure::mix::{self, Cell, MixRun, READS, WRITES};
 use io_probe_core::measure::random::{FetchOrder, Look};
 use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::measure::writes::LONG_WRITE;
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::order::Permutation;
 use io_probe_core::stats::Latencies;
@@ -17,13 +18,13 @@ use io_probe_surface::mix::{MixRow, OPTIONS};
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
-use super::ping::{scratch_of, seed};
+use super::ping::seed;
 use super::shared::{self, Caveats, ms, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure, stop_if,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::relation::Fork;
@@ -35,16 +36,16 @@ const MOST_SHARES: usize = 10;
 /// Most of what a side reaches alone.
 const MOST_SHARE: u32 = 200;
 
+/// Most bytes of the scratch file, if the limit on such files allows.
+const MOST_SCRATCH: u64 = 1 << 30;
+
 /// Blocks of a relation that are read, of one of more: as many as its first files hold that stay open.
 const OF_FILES: u32 = 48;
-
-/// Bytes of a sequential write.
-const LONG_WRITE: u32 = 256 << 10;
 
 #[pg_extern(sql = false)]
 fn io_probe_mix(
     rel: Option<pg_sys::Oid>,
-    writes: Option<Text>,
+    writing: Option<Text>,
     shares: Option<Elements<i32>>,
     duration: Option<SqlInterval>,
     depth: Option<i32>,
@@ -53,16 +54,16 @@ fn io_probe_mix(
     Rows::answer(|| {
         let options = Options::parse(options, OPTIONS)?;
         let rel = arguments::relation(rel)?;
-        let writes = Writes::parse(writes.as_deref())?.unwrap_or(Writes::Data);
+        let writing = Writing::parse(writing.as_deref())?.unwrap_or(Writing::Data);
         let shares = pick(shares.map(|given| given.0))?;
-        let depth = arguments::depth(depth, 16)?;
+        let depth = of_each_side(depth)?;
         let seed = arguments::seed(seed(&options)?);
         let rows = 1 + shares.len() * shares.len() + usize::from(shares[0] != 0);
         let limits = options.limits(duration, rows)?;
-        let measured = Measured { writes, shares, depth, seed, limits };
+        let measured = Measured { writing, shares, depth, seed, limits };
         let (call, relation) = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Mix) }
             .on_relation(rel, Fork::Main)?;
-        if writes != Writes::Wal {
+        if writing != Writing::Wal {
             relation.relation.file_tablespace().check_may_write()?;
         }
         measured.rows(&call, &relation)
@@ -71,15 +72,15 @@ fn io_probe_mix(
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writes {
+enum Writing {
     Data,
     Sequential,
     Wal,
 }
 
-named!(Writes, "kind of writes", "kinds of writes", { Data = "data", Sequential = "sequential", Wal = "wal" });
+named!(Writing, "way of writing", "ways of writing", { Data = "data", Sequential = "sequential", Wal = "wal" });
 
-impl Writes {
+impl Writing {
     fn bytes(self, block_size: u32) -> u32 {
         match self {
             Self::Data => block_size,
@@ -101,9 +102,24 @@ fn pick(shares: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
     Ok(shares)
 }
 
+/// Requests in flight of a side: both together have no more than the cap.
+fn of_each_side(depth: Option<i32>) -> Result<u32> {
+    if let Some(depth) = depth {
+        let depth = arguments::positive("depth", depth)?;
+        gucs::depth(Some(depth.saturating_mul(2)), 2)?;
+        return Ok(depth);
+    }
+    let cap = gucs::depth(None, u32::MAX)?;
+    if cap < 2 {
+        return Err(Error::invalid("reads and writes at once are two requests in flight")
+            .detail(format!("pg_io_probe.max_depth is {cap}.")));
+    }
+    Ok((cap / 2).min(16))
+}
+
 /// What is to be measured.
 struct Measured {
-    writes: Writes,
+    writing: Writing,
     shares: Vec<u32>,
     depth: u32,
     seed: u64,
@@ -115,6 +131,8 @@ struct Found {
     mix: mix::Mix,
     /// Blocks that are read before they begin again.
     blocks: u64,
+    /// Is what was written in memory?
+    in_memory: bool,
     surroundings: Surroundings,
 }
 
@@ -127,7 +145,7 @@ impl Measured {
         let row = |load, cell: Option<&Cell>, caveats| self.row(load, cell, relation, started_at, caveats);
         let Some(found) = found else { return Ok(vec![row("bend", None, caveats)]) };
         let caveats = self.caveats(&found, relation);
-        let others = caveats.without_notes();
+        let others = caveats.doubts_alone();
         let [reads, writes] = &found.mix.alone;
         let mut rows = vec![
             row("bend", found.mix.bend(), caveats),
@@ -140,55 +158,53 @@ impl Measured {
 
     fn measure(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Found> {
         relation.reads_of_device()?;
-        call.progress.path(self.writes.name(), 0);
+        call.progress.path(self.writing.name(), 0);
         let source = &relation.source;
         let first = source.blocks_of(OF_FILES - 1).end.min(source.blocks());
         let mut fetch_order = FetchOrder::new(source, Permutation::new(first, self.seed), 0, Look::Never);
         stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
-        let workers = [self.depth, if self.writes == Writes::Wal { 1 } else { self.depth }];
+        let workers = [self.depth, if self.writing == Writing::Wal { 1 } else { self.depth }];
         let workers = workers.map(|count| count as usize);
         let reads = call.with_budget(&relation.interrupts, |budget| {
             BlockReads::of(&mut fetch_order, workers[READS], budget)
         })?;
         let nothing = || Failure::Unsupported("the relation has no block that was written".to_owned());
         let reads = reads.ok_or_else(nothing)?;
-        let (blocks, scratch) = (reads.blocks(), self.scratch(call, relation)?);
-        let order = if self.writes == Writes::Data { WriteOrder::Random } else { WriteOrder::Sequential };
-        let length = self.writes.bytes(source.block_size());
-        let writes =
-            ScratchWrites::new(Arc::new(scratch), order, length, self.writes == Writes::Wal, self.seed)?;
+        let blocks = reads.blocks();
+        let place = match self.writing {
+            Writing::Wal => ProbedPlace::of_wal(),
+            _ => ProbedPlace::of_tablespace(relation.relation.file_tablespace()),
+        };
+        let place = place.located();
+        place.check_admitted()?;
+        let (size, fill) = match self.writing {
+            Writing::Wal => (wal::segment_bytes(), Fill::Zeros { write_bytes: wal::SEGMENT_FILL }),
+            _ => (MOST_SCRATCH, Fill::Incompressible),
+        };
+        let mut should_stop = || call.should_stop(&relation.interrupts);
+        let (scratch, _name) = place.make_scratch(size, fill, self.limits, &mut should_stop)?;
+        let random = (self.writing == Writing::Data).then_some(self.seed);
+        let length = self.writing.bytes(source.block_size());
+        let writes = ScratchWrites::new(Arc::new(scratch), length, random, self.writing == Writing::Wal)?;
         let sides: [Arc<dyn Requests>; 2] = [Arc::new(reads), Arc::new(writes)];
-        let (observer, wal) = (relation.observer(Account::Own), ProbedPlace::of_wal().located());
-        let of_wal = wal.observer();
-        let observers = [&observer, if self.writes == Writes::Wal { &of_wal } else { &observer }];
+        let (observer, of_writes) = (relation.observer(Account::Own), place.observer());
+        let observers = [&observer, &of_writes];
         let run = MixRun { sides, shares: &self.shares, workers, limits: self.limits, observers };
         let mut report = |turn: u64, turns: u64| {
-            call.progress.path(self.writes.name(), turns);
+            call.progress.path(self.writing.name(), turns);
             call.progress.done(turn - 1);
         };
         let (mix, surroundings) = observer
             .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
-        Ok(Found { mix: mix?, blocks, surroundings })
-    }
-
-    /// The file that is written, as large as the limit on such files allows, up to a GiB.
-    fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
-        if self.writes != Writes::Wal {
-            return scratch_of(call, relation, 1 << 30, self.limits);
-        }
-        let place = ProbedPlace::of_wal();
-        let size = wal::segment_bytes().min(gucs::scratch_limit());
-        let room = Room { size, reserve: gucs::scratch_reserve(), limits: self.limits };
-        let mut should_stop = || call.should_stop(&relation.interrupts);
-        let fill = Fill::Zeros { write_bytes: wal::SEGMENT_FILL };
-        Ok(Scratch::create(place.scratch_location(), room, fill, &mut should_stop)?)
+        let mount = place.placement.mount.as_ref();
+        let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));
+        Ok(Found { mix: mix?, blocks, in_memory, surroundings })
     }
 
     /// What speaks against all of it.
     fn caveats(&self, found: &Found, relation: &ProbedRelation) -> Caveats {
         let mut caveats = Caveats::default();
-        let mount = relation.placement.mount.as_ref();
-        if mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
+        if found.in_memory {
             caveats.void(&NotDurable::InMemory.to_string());
         }
         if let Some(stop) = found.mix.stop {
@@ -206,6 +222,10 @@ impl Measured {
         caveats.read_up_to(read_bytes.div_ceil(relation.block_size()).div_ceil(found.blocks.max(1)));
         if relation.source.segments() > OF_FILES {
             caveats.note("only the first 48 segments of the relation were read");
+        }
+        let carried = |cell: &Cell| cell.carries() == Some(true);
+        if found.mix.cells.iter().all(carried) {
+            caveats.note("each load was carried: the device bends beyond, or not at all");
         }
         caveats.note_relation(relation);
         caveats
@@ -250,9 +270,9 @@ impl Measured {
             carried: cell.filter(|_| matches!(load, "bend" | "cell")).and_then(Cell::carries),
             sent_reads_s: sent(READS),
             sent_writes_s: sent(WRITES),
-            writes: self.writes.name(),
-            read_kb: relation.block_size() >> 10,
-            write_kb: u64::from(self.writes.bytes(relation.source.block_size())) >> 10,
+            writing: self.writing.name(),
+            read_kb: relation.source.block_size() >> 10,
+            write_kb: self.writing.bytes(relation.source.block_size()) >> 10,
             depth: self.depth,
             elapsed_ms: elapsed.map(ms),
             seed: self.seed as i64,

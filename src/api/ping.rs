@@ -73,22 +73,6 @@ pub(super) fn seed(options: &Options) -> Result<Option<i64>> {
     seed.map(|seed| i64::try_from(seed).map_err(too_large)).transpose()
 }
 
-/// A file in the relation's tablespace of this size, or as large as the limit on such files allows.
-pub(super) fn scratch_of(
-    call: &Call,
-    relation: &ProbedRelation,
-    size: u64,
-    limits: Limits,
-) -> Outcome<Scratch> {
-    let size = size.min(gucs::scratch_limit());
-    let room = Room { size, reserve: gucs::scratch_reserve(), limits };
-    let directory = relation.relation.directory();
-    let fallback = relation.relation.file_tablespace().temporary_file();
-    let place = ScratchLocation { directory: &directory, fallback: &fallback };
-    let mut should_stop = || call.should_stop(&relation.interrupts);
-    Ok(Scratch::create(place, room, Fill::Incompressible, &mut should_stop)?)
-}
-
 /// What the requests do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -124,11 +108,7 @@ impl Ping {
         call.progress.path(self.path.name(), self.count.into());
         let direct = self.path == ReadPath::Direct;
         let block_size = relation.source.block_size();
-        let scratch = if self.mode == Mode::Read {
-            None
-        } else {
-            Some(scratch_of(call, relation, SCRATCH_BLOCKS * relation.block_size(), self.limits)?)
-        };
+        let scratch = if self.mode == Mode::Read { None } else { Some(self.scratch(call, relation)?) };
         let writer = scratch
             .as_ref()
             .map(|scratch| Writer::new(scratch, block_size, direct, self.seed))
@@ -147,6 +127,21 @@ impl Ping {
         let asked = pongs.len() as u64 * u64::from(block_size);
         let not_direct = direct && moved.is_some_and(|bytes| bytes < asked);
         Ok(Pongs { pongs, stop, not_direct, cost: observer.since(&look) })
+    }
+
+    /// The file that writes go to.
+    fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
+        let size = SCRATCH_BLOCKS * relation.block_size();
+        let room = Room {
+            size: size.min(gucs::scratch_limit()),
+            reserve: gucs::scratch_reserve(),
+            limits: self.limits,
+        };
+        let directory = relation.relation.directory();
+        let fallback = relation.relation.file_tablespace().temporary_file();
+        let place = ScratchLocation { directory: &directory, fallback: &fallback };
+        let mut should_stop = || call.should_stop(&relation.interrupts);
+        Ok(Scratch::create(place, room, Fill::Incompressible, &mut should_stop)?)
     }
 
     /// A row for each answer. The notes stand in the last one, which may be one without a request.

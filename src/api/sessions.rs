@@ -190,8 +190,10 @@ impl OtherProcesses {
         let now = Look::take(&Devices(Vec::new()), Some(&self.0));
         let interval = Interval { before: &self.0, now: &now, glances: &Glances::none() };
         let mut by_kind: BTreeMap<String, u64> = BTreeMap::new();
+        let workers = server::io_workers();
         for seen in now.processes.values() {
-            let is_ours = seen.process.pid == std::process::id() as i32 || seen.process.kind == IO_WORKER;
+            let pid = seen.process.pid;
+            let is_ours = pid == std::process::id() as i32 || workers.contains(&pid);
             let moved = if is_ours { ProcessIo::default() } else { interval.moved(seen) };
             *by_kind.entry(seen.process.kind.clone()).or_default() += moved.fetched + moved.written;
         }
@@ -212,8 +214,11 @@ struct Interval<'a> {
 
 impl Interval<'_> {
     fn rows(&self, sample: u32) -> Vec<SessionRow> {
+        // Their kind is hidden from some.
+        let workers = server::io_workers();
+        let is_worker = |seen: &&SeenProcess| workers.contains(&seen.process.pid);
         let (of_workers, others): (Vec<&SeenProcess>, Vec<&SeenProcess>) =
-            self.now.processes.values().partition(|seen| seen.process.kind == IO_WORKER);
+            self.now.processes.values().partition(is_worker);
         let of_workers =
             of_workers.iter().map(|seen| self.moved(seen)).fold(ProcessIo::default(), ProcessIo::and);
         let mut rows: Vec<SessionRow> =

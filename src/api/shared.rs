@@ -28,6 +28,11 @@ impl Caveats {
         Self { doubts: self.doubts.unusable().into_iter().collect(), notes: Vec::new() }
     }
 
+    /// The same doubts, in a row beside the one that has the notes.
+    pub(super) fn doubts_alone(&self) -> Self {
+        Self { doubts: self.doubts.clone(), notes: Vec::new() }
+    }
+
     /// As columns.
     pub(super) fn columns(self) -> CaveatColumns {
         CaveatColumns { status: self.status(), doubt: self.doubts, notes: self.notes }

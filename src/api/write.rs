@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use io_probe_core::files::scratch::{Fill, Room, Scratch};
+use io_probe_core::files::scratch::Fill;
 use io_probe_core::machine::observer::Surroundings;
-use io_probe_core::measure::load::WriteOrder;
 use io_probe_core::measure::sync::{self, NotDurable};
-use io_probe_core::measure::writes::{self, WriteRun, WriteTimes, WriteWay};
+use io_probe_core::measure::writes::{self, LONG_WRITE, WriteOrder, WriteRun, WriteTimes, WriteWay};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::MIN_TURNS;
 use io_probe_surface::doubt::Doubt;
@@ -20,12 +19,8 @@ use super::shared::{self, Caveats, ms, of_leaves, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::Result;
-use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
-
-/// Bytes of a sequential write.
-const LONG_WRITE: u32 = 256 << 10;
 
 /// Most bytes of the scratch file, if the limit on such files allows.
 const MOST_SCRATCH: u64 = 1 << 30;
@@ -131,10 +126,8 @@ impl Written {
         let interrupts = Interrupts::of(Vec::new());
         let mut should_stop = || call.should_stop(&interrupts);
         call.progress.path("scratch file", 0);
-        let size = gucs::scratch_limit().min(MOST_SCRATCH);
-        let room = Room { size, reserve: gucs::scratch_reserve(), limits: self.limits };
-        let scratch =
-            Scratch::create(place.scratch_location(), room, Fill::Incompressible, &mut should_stop)?;
+        let (scratch, _name) =
+            place.make_scratch(MOST_SCRATCH, Fill::Incompressible, self.limits, &mut should_stop)?;
         let scratch_bytes = scratch.size();
         let ways: Vec<WriteWay> = self.ways.iter().map(|(_, way)| *way).collect();
         let observer = place.observer();
@@ -189,7 +182,7 @@ impl Written {
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
             fsync_ms: timed.and_then(|times| times.syncs.mean()).map(|ns| figure(ns / 1e6)),
-            writes: total.map_or(0, |total| total.work),
+            ops: total.map_or(0, |total| total.work),
             elapsed_ms: total.map(|total| ms(total.ns)),
             device_mib: found
                 .and_then(|(_, times)| times.moved)
@@ -210,6 +203,9 @@ impl Written {
 
 /// What speaks against these times.
 fn judge(way: &WriteWay, times: &WriteTimes, caveats: &mut Caveats) {
+    if let Some(why) = &times.refused {
+        return caveats.refuse(why.clone());
+    }
     if times.is_void(way) {
         caveats.void("the device wrote less than was sent to it");
     }
@@ -221,6 +217,6 @@ fn judge(way: &WriteWay, times: &WriteTimes, caveats: &mut Caveats) {
     if times.paused {
         caveats.doubt_since(Doubt::Paced, "rate-limited: the device could take more");
     } else if times.interval().is_none() {
-        caveats.too_short(MIN_TURNS, "turns");
+        caveats.too_short(MIN_TURNS, "turns or syncs");
     }
 }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use io_probe_core::files::scratch::ScratchLocation;
+use io_probe_core::files::scratch::{Fill, Room, Scratch, ScratchLocation, ScratchName};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use io_probe_core::measure::sync::{self, Durability};
+use io_probe_core::run::budget::{self, Limits, StopCheck};
 
 use super::admission;
 use crate::error::Result;
+use crate::gucs;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
@@ -38,8 +40,7 @@ impl ProbedPlace {
     /// There is no such tablespace, or the caller may not create objects in it.
     pub(crate) fn find(spcname: Option<&str>) -> Result<Self> {
         let Some(name) = spcname else { return Ok(Self::of_wal()) };
-        let tablespace = Tablespace::to_write(name)?;
-        Ok(Self::new(tablespace.inner_directory(), tablespace.temporary_file()))
+        Ok(Self::of_tablespace(Tablespace::to_write(name)?))
     }
 
     /// The directory of the tablespace of this name; without a name, that of the database's own tablespace.
@@ -47,8 +48,11 @@ impl ProbedPlace {
     /// # Errors
     /// As those of `find`.
     pub(crate) fn of_data(spcname: Option<&str>) -> Result<Self> {
-        let tablespace = spcname.map_or(Ok(Tablespace::own()), Tablespace::to_write)?;
-        Ok(Self::new(tablespace.inner_directory(), tablespace.temporary_file()))
+        Ok(Self::of_tablespace(spcname.map_or(Ok(Tablespace::own()), Tablespace::to_write)?))
+    }
+
+    pub(crate) fn of_tablespace(tablespace: Tablespace) -> Self {
+        Self::new(tablespace.inner_directory(), tablespace.temporary_file())
     }
 
     /// Finds what lies below it.
@@ -70,6 +74,26 @@ impl ProbedPlace {
 
     pub(crate) fn scratch_location(&self) -> ScratchLocation<'_> {
         ScratchLocation { directory: &self.directory, fallback: &self.fallback }
+    }
+
+    /// Makes a scratch file of this size, or as large as the limit on such files allows. Where it must keep a
+    /// name, that goes when the name is dropped.
+    pub(crate) fn make_scratch(
+        &self,
+        size: u64,
+        fill: Fill,
+        limits: Limits,
+        should_stop: &mut StopCheck<'_>,
+    ) -> budget::Outcome<(Scratch, Option<ScratchName>)> {
+        let size = size.min(gucs::scratch_limit());
+        let room = Room { size, reserve: gucs::scratch_reserve(), limits };
+        let location = self.scratch_location();
+        if !self.needs_names() {
+            return Ok((Scratch::create(location, room, fill, should_stop)?, None));
+        }
+        let name = ScratchName::new(&self.fallback, 0);
+        let scratch = Scratch::create_named(&self.directory, &name, room, fill, should_stop)?;
+        Ok((scratch, Some(name)))
     }
 
     /// What is known of it that bears on whether syncs there make data durable. Asked once something has been

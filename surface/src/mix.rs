@@ -29,7 +29,7 @@ row! {
         r_p99_us: Option<f64>,
         /// Writes per second that were answered
         writes_s: Option<f64>,
-        /// Median time of a write in microseconds, its sync included if writes is wal
+        /// Median time of a write in microseconds, its sync included if writing is wal
         w_p50_us: Option<f64>,
         /// Time in microseconds that 95 % of the writes did not exceed
         w_p95_us: Option<f64>,
@@ -43,11 +43,11 @@ row! {
         /// Writes per second that were sent; NULL: as fast as they were answered
         sent_writes_s: Option<f64>,
         /// data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync
-        writes: &'static str,
+        writing: &'static str,
         /// Size of a read in kB
-        read_kb: u64,
+        read_kb: u32,
         /// Size of a write in kB
-        write_kb: u64,
+        write_kb: u32,
         /// Most reads in flight, and most writes, but of wal, which are one at a time
         depth: u32,
         /// Time in ms that counts
@@ -70,7 +70,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
     calls: None,
     arguments: &[
         required("rel", "regclass"),
-        optional("writes", "text", "'data'"),
+        optional("writing", "text", "'data'"),
         optional("shares", "integer[]", "'{0,20,40,60,80}'"),
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
@@ -82,7 +82,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         What reads take while others write: random reads of the relation beside writes of a nameless scratch \
         file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in \
         flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first \
-        row says where the device bends. writes: data (blocks at random, in the relation's tablespace), \
+        row says where the device bends. writing: data (blocks at random, in the relation's tablespace), \
         sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take \
         turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the \
         relation, and CREATE on its tablespace if that is not the database's own. Options: max_bytes, \

@@ -15,8 +15,8 @@ row! {
         /// the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that
         /// need a buffer; copy: blocks one behind the other, as COPY
         pattern: &'static str,
-        /// direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync at the end of
-        /// each of five turns
+        /// direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any
+        /// block is written once more, and at the end of each of five turns
         path: &'static str,
         /// Most writes in flight
         depth: u32,
@@ -30,17 +30,17 @@ row! {
         writes_s: Option<f64>,
         /// writes_s times write_kb, in MiB (2^20 bytes) per second
         mib_s: Option<f64>,
-        /// Median time of a write in microseconds; on path os a copy in memory, unless the kernel makes it
-        /// wait. NULL if fewer than ten lie above it, as for all percentiles
+        /// Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel
+        /// to write back. NULL if fewer than ten lie above it, as for all percentiles
         p50_us: Option<f64>,
         /// Time in microseconds that 95 % of the writes did not exceed
         p95_us: Option<f64>,
         /// Time in microseconds that 99 % of the writes did not exceed
         p99_us: Option<f64>,
-        /// Mean time of a turn's sync in milliseconds; NULL on path direct
+        /// Mean time of a sync in milliseconds; NULL on path direct
         fsync_ms: Option<f64>,
         /// Writes that were measured
-        writes: u64,
+        ops: u64,
         /// Time of them in milliseconds, with the syncs
         elapsed_ms: Option<f64>,
         /// MiB that the devices wrote meanwhile, for all processes; NULL if unknown

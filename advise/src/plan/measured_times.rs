@@ -48,14 +48,14 @@ pub fn put(nodes: &mut [Node], times: &[OwnTime]) {
     put_totals(nodes);
 }
 
-/// The Gather that each node is below, if processes share it.
+/// The Gather that each node is below.
 fn gathers(nodes: &[Node]) -> Vec<Option<usize>> {
     let mut gathers: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
     for node in nodes {
         let parent = node.parent_id.map(|parent| parent as usize - 1);
-        let is_shared = node.processes.is_some_and(|processes| processes > 1);
-        let gather = parent.filter(|_| is_shared).map(|parent| gathers[parent].unwrap_or(parent));
-        gathers.push(gather);
+        let is_gather = |parent: &usize| matches!(&*nodes[*parent].node_type, "Gather" | "Gather Merge");
+        let above = parent.and_then(|parent| gathers[parent]);
+        gathers.push(above.or_else(|| parent.filter(is_gather)));
     }
     gathers
 }
@@ -81,6 +81,11 @@ mod tests {
             node_id: Some(position as u32 + 1),
             parent_id: (position > 0).then_some(position as u32),
             processes: Some(processes[position]),
+            node_type: if processes.get(position + 1) > Some(&1) && processes[position] == 1 {
+                "Gather".into()
+            } else {
+                "Seq Scan".into()
+            },
             io_ms: Some(3.0),
             ..ExplainRow::default()
         };
@@ -116,6 +121,15 @@ mod tests {
         // The leader took 40 ms of the 120 + 60 below, and waited 20 ms.
         let told = put_ms(&mut chain(&[1, 1, 3, 3]), &[(10, 10), (20, 20), (120, 30), (60, 10)]);
         assert_eq!(told, [(10.0, 70.0, 3.0), (0.0, 60.0, 3.0), (40.0, 60.0, 3.0), (20.0, 20.0, 3.0)]);
+    }
+
+    #[test]
+    fn one_worker_alone_is_waited_for_as_well() {
+        let mut nodes = chain(&[1, 1, 1]);
+        nodes[1].row.node_type = "Gather".into();
+        // The leader waits 100 ms for the worker, which takes 99.
+        let told = put_ms(&mut nodes, &[(5, 5), (100, 100), (99, 0)]);
+        assert_eq!(told, [(5.0, 105.0, 3.0), (1.0, 100.0, 3.0), (99.0, 99.0, 3.0)]);
     }
 
     #[test]

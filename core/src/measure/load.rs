@@ -1,11 +1,12 @@
 //! Loads: streams of requests by threads, one as fast as answers come, another when its requests are due.
 //!
-//! A stream without a rate is a closed loop: each thread sends its next request when the last one is
-//! answered. With a rate it is an open loop: request n is due n / rate after the start, at even distances,
-//! whether others are answered or not, and its latency counts from then. So one that had to wait for a free
-//! thread counts its waiting, and a device that can't keep up shows latencies that grow.
+//! A closed loop has each thread send its next request when the last one is answered, or after that when a
+//! limit lets it. In an open loop request n is due n / rate after the start, at even distances, whether others
+//! are answered or not, and its latency counts from then. So one that had to wait for a free thread counts its
+//! waiting, and a device that can't keep up shows latencies that grow.
 //!
-//! All streams begin together. What is answered in the first tenth of the time is warm-up.
+//! All streams begin together. What is answered in the first tenth of the time, or of the bytes if these are
+//! limited, is warm-up. A stream that runs again goes on with other requests.
 //!
 //! # Limitations and caveats
 //! - No more requests of a stream are in flight than it has threads.
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use requests::{BlockReads, Requests, ScratchWrites, WriteOrder};
+pub use requests::{BlockReads, Requests, ScratchWrites};
 
 use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
@@ -35,15 +36,40 @@ const NAME: &str = "io_probe_load";
 /// This part of the time is warm-up.
 const WARM_UP: u64 = 10;
 
+/// When the requests of a stream are sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// As fast as others are answered.
+    Free,
+    /// The same, but no more than so many a second: a limit, which nothing that was late may make up for.
+    AtMost(f64),
+    /// So many a second, each when it is due.
+    Due(f64),
+}
+
 /// Requests that go on until the time is over.
 #[derive(Clone)]
 pub struct Stream {
     /// What they are.
     pub requests: Arc<dyn Requests>,
-    /// How many a second; None for as fast as they are answered.
-    pub rate: Option<f64>,
+    /// When they are sent.
+    pub pace: Pace,
     /// Most in flight.
     pub workers: usize,
+    /// The number of the next one, here and in clones of it.
+    next: Arc<AtomicU64>,
+}
+
+impl Stream {
+    /// A stream that has sent nothing yet.
+    pub fn new(requests: Arc<dyn Requests>, workers: usize) -> Self {
+        Self { requests, pace: Pace::Free, workers, next: Arc::default() }
+    }
+
+    /// The same stream at another pace.
+    pub fn at(&self, pace: Pace) -> Self {
+        Self { pace, ..self.clone() }
+    }
 }
 
 /// What came of a stream.
@@ -87,7 +113,11 @@ struct Running {
 
 struct State {
     /// What is answered before is warm-up.
-    counts_from: u64,
+    warm_until: u64,
+    /// Since when answers count, when the last one of them came, and whether no more of them do.
+    since: Option<u64>,
+    last: u64,
+    over: bool,
     latency: LatencyBound,
     reached: Vec<Reached>,
     error: Option<Error>,
@@ -103,9 +133,14 @@ impl Running {
 struct Feed {
     stream: Stream,
     /// Its place among the streams.
-    number: usize,
-    next: AtomicU64,
+    place: usize,
+    /// The number of its first request.
+    first: u64,
+    /// How many have been taken to be sent.
+    taken: AtomicU64,
     workers: AtomicUsize,
+    /// When the next is due by a limit.
+    due: Mutex<u64>,
 }
 
 /// Runs streams beside one another for this time, as a part of `budget`. Returns what came of each, and what
@@ -124,19 +159,24 @@ pub fn run(
         sent_bytes: AtomicU64::new(0),
         most_bytes: budget.bytes_left(),
         state: Mutex::new(State {
-            counts_from: u64::MAX,
+            warm_until: u64::MAX,
+            since: None,
+            last: 0,
+            over: false,
             latency: budget.latency(),
             reached: streams.iter().map(|_| Reached::default()).collect(),
             error: None,
         }),
     });
     let mut threads = Vec::new();
-    for (number, stream) in streams.iter().enumerate() {
+    for (place, stream) in streams.iter().enumerate() {
         let feed = Arc::new(Feed {
             stream: stream.clone(),
-            number,
-            next: AtomicU64::new(0),
+            place,
+            first: stream.next.load(Relaxed),
+            taken: AtomicU64::new(0),
             workers: AtomicUsize::new(0),
+            due: Mutex::new(0),
         });
         let (working, ending) = (Arc::clone(&running), Arc::clone(&running));
         let work = move || feed.work(&working);
@@ -145,8 +185,7 @@ pub fn run(
     }
     let begins = Monotonic.now();
     let ends = begins.saturating_add(nanoseconds(length));
-    let counts_from = begins + nanoseconds(length) / WARM_UP;
-    running.lock().counts_from = counts_from;
+    running.lock().warm_until = begins + nanoseconds(length) / WARM_UP;
     running.begins.store(begins, Relaxed);
     let stop = loop {
         let left = Duration::from_nanos(ends.saturating_sub(Monotonic.now()));
@@ -164,8 +203,10 @@ pub fn run(
     };
     // What is answered from now on does not count.
     let mut state = running.lock();
-    state.counts_from = u64::MAX;
-    let ns = Monotonic.now().saturating_sub(counts_from);
+    state.over = true;
+    // When the bytes are used up, nothing more comes after the last answer.
+    let ended = if stop == Some(Stop::Bytes) { state.last } else { Monotonic.now() };
+    let ns = state.since.map_or(0, |since| ended.saturating_sub(since));
     drop(state);
     drop(threads);
     state = running.lock();
@@ -189,34 +230,71 @@ impl Feed {
             begins = running.begins.load(Relaxed);
         }
         while !running.over.load(Relaxed) {
-            let number = self.next.fetch_add(1, Relaxed);
-            let due = self.stream.rate.map(|rate| begins + (number as f64 * 1e9 / rate) as u64);
-            if let Some(due) = due {
-                sleep_in_thread(&Monotonic, due, &running.over);
-                if running.over.load(Relaxed) {
-                    return;
-                }
-            }
+            let taken = self.taken.fetch_add(1, Relaxed);
+            let due = self.due(taken, begins);
+            sleep_in_thread(&Monotonic, due, &running.over);
             let bytes = self.stream.requests.bytes();
-            if running.sent_bytes.fetch_add(bytes, Relaxed) + bytes > running.most_bytes {
+            if running.over.load(Relaxed)
+                || running.sent_bytes.fetch_add(bytes, Relaxed) + bytes > running.most_bytes
+            {
                 return;
             }
             let sent = Monotonic.now();
-            let made = self.stream.requests.make(number, worker);
+            let made = self.stream.requests.make(self.first + taken, worker);
             let answered = Monotonic.now();
+            self.stream.next.fetch_max(self.first + taken + 1, Relaxed);
             let mut state = running.lock();
             if let Err(error) = made {
                 state.error.get_or_insert(error);
                 running.over.store(true, Relaxed);
                 return;
             }
-            state.latency.observe(answered - sent);
-            let counts = answered >= state.counts_from;
-            let reached = &mut state.reached[self.number];
-            reached.bytes += bytes;
-            if counts {
+            let began = if matches!(self.stream.pace, Pace::Due(_)) { due } else { sent };
+            let warm_bytes = running.most_bytes / WARM_UP;
+            let is_warm = answered >= state.warm_until || running.sent_bytes.load(Relaxed) >= warm_bytes;
+            state.answered(self.place, bytes, (sent, answered), began, is_warm);
+        }
+    }
+
+    /// When a request may be sent, which is the one after `taken` others.
+    fn due(&self, taken: u64, begins: u64) -> u64 {
+        let after = |requests: f64, rate: f64| (requests * 1e9 / rate) as u64;
+        match self.stream.pace {
+            Pace::Free => 0,
+            Pace::Due(rate) => begins.saturating_add(after(taken as f64, rate)),
+            Pace::AtMost(rate) => {
+                let mut next = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+                let due = (*next).max(Monotonic.now());
+                *next = due.saturating_add(after(1.0, rate));
+                due
+            }
+        }
+    }
+}
+
+impl State {
+    /// A request of a stream was answered, which was sent at `sent` and counts from `began`.
+    fn answered(
+        &mut self,
+        place: usize,
+        bytes: u64,
+        (sent, answered): (u64, u64),
+        began: u64,
+        is_warm: bool,
+    ) {
+        self.latency.observe(answered - sent);
+        let reached = &mut self.reached[place];
+        reached.bytes += bytes;
+        if self.over {
+            return;
+        }
+        match self.since {
+            None if is_warm => (self.since, self.last) = (Some(answered), answered),
+            None => {}
+            Some(_) => {
+                self.last = answered;
                 reached.answered += 1;
-                reached.latencies.record(answered.saturating_sub(due.unwrap_or(sent)));
+                reached.latencies.record(answered.saturating_sub(began));
             }
         }
     }
@@ -257,10 +335,10 @@ mod tests {
         }
     }
 
-    fn stream(ms: u64, alone: bool, rate: Option<f64>) -> Stream {
+    fn stream(ms: u64, alone: bool, pace: Pace) -> Stream {
         let time = Duration::from_millis(ms);
         let requests = Answers { time, at_once: Mutex::new(()), alone, fails_at: u64::MAX };
-        Stream { requests: Arc::new(requests), rate, workers: 4 }
+        Stream::new(Arc::new(requests), 4).at(pace)
     }
 
     fn reached(streams: &[Stream], ms: u64) -> (Vec<Reached>, Option<Stop>) {
@@ -271,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_keeps_all_its_threads_busy() {
-        let (reached, stop) = reached(&[stream(5, false, None)], 400);
+        let (reached, stop) = reached(&[stream(5, false, Pace::Free)], 400);
         // At most 800 a second, if the machine lets them sleep no longer than they should.
         let per_s = reached[0].per_s().expect("answers");
         assert!(per_s <= 850.0 && reached[0].answered > 20, "{per_s}");
@@ -281,7 +359,8 @@ mod tests {
 
     #[test]
     fn an_open_loop_sends_what_is_due() {
-        let (reached, _) = reached(&[stream(1, false, Some(100.0)), stream(1, false, Some(50.0))], 1_000);
+        let (reached, _) =
+            reached(&[stream(1, false, Pace::Due(100.0)), stream(1, false, Pace::Due(50.0))], 1_000);
         let answered: Vec<u64> = reached.iter().map(|reached| reached.answered).collect();
         assert!((80..=91).contains(&answered[0]) && (40..=46).contains(&answered[1]), "{answered:?}");
     }
@@ -289,16 +368,35 @@ mod tests {
     #[test]
     fn a_request_that_waits_for_its_turn_counts_its_waiting() {
         // One at a time takes 5 ms, and one is due every 2.5 ms: the last ones wait for half the time.
-        let (reached, _) = reached(&[stream(5, true, Some(400.0))], 600);
+        let (reached, _) = reached(&[stream(5, true, Pace::Due(400.0))], 600);
         let most = reached[0].latencies.most().expect("answers");
         assert!(most > 150_000_000, "{most}");
         assert!(reached[0].per_s() < Some(210.0));
     }
 
     #[test]
+    fn a_limit_makes_nothing_up() {
+        // One at a time takes 20 ms, so that 50 a second are answered of the 100 that may be sent.
+        let (reached, _) = reached(&[stream(20, true, Pace::AtMost(100.0))], 600);
+        assert!(reached[0].per_s() <= Some(52.0), "{:?}", reached[0].per_s());
+        let most = reached[0].latencies.most().expect("answers");
+        assert!(most < 200_000_000, "{most}");
+    }
+
+    #[test]
+    fn a_stream_goes_on_where_it_was() {
+        let stream = stream(1, false, Pace::Free);
+        let (first, _) = reached(&[stream.clone()], 50);
+        let sent = stream.next.load(Relaxed);
+        assert!(sent >= first[0].answered && sent > 0);
+        reached(&[stream.at(Pace::Due(100.0))], 100);
+        assert!(stream.next.load(Relaxed) > sent);
+    }
+
+    #[test]
     fn an_error_ends_it() {
         let fails = Answers { time: Duration::ZERO, at_once: Mutex::new(()), alone: false, fails_at: 7 };
-        let stream = Stream { requests: Arc::new(fails), rate: None, workers: 2 };
+        let stream = Stream::new(Arc::new(fails), 2);
         let mut should_stop = || None;
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         let ended = run(&[stream], Duration::from_secs(60), &mut budget);
@@ -312,7 +410,8 @@ mod tests {
         let limits =
             crate::run::budget::Limits { max_bytes: 10 * 8192, ..crate::run::budget::Limits::none() };
         let mut part = budget.part(&limits);
-        let ended = run(&[stream(1, false, None)], Duration::from_secs(60), &mut part).expect("answers");
+        let ended =
+            run(&[stream(1, false, Pace::Free)], Duration::from_secs(60), &mut part).expect("answers");
         assert_eq!(ended.1, Some(Stop::Bytes));
     }
 }

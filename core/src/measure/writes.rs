@@ -1,9 +1,10 @@
 //! Writes of data files: what the device takes, and what the server's ways of writing come to.
 //!
 //! Past the page cache, requests are sent as fast as they are answered ([`crate::measure::load`]). Through it,
-//! a turn writes blocks one by one, begins to write them back after so many bytes, as `checkpoint_flush_after`
-//! and `backend_flush_after` have the server do, and at its end syncs the file: the time of the sync is part
-//! of the turn, since without it a write is a copy in memory.
+//! blocks are written one by one, and begin to be written back after so many bytes, as
+//! `checkpoint_flush_after` and `backend_flush_after` have the server do. Before any block is written once
+//! more, and at the end of a turn, the file is synced: the time of the sync counts, since without it a write is
+//! a copy in memory.
 //!
 //! All ways take turns, there and back, so that a drift of the device is in all of them alike.
 //!
@@ -18,23 +19,38 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Result;
 use crate::files::scratch::Scratch;
 use crate::files::writeback;
 use crate::machine::observer::Observer;
 use crate::measure::content::Content;
-use crate::measure::load::{self, ScratchWrites, Stream, WriteOrder};
+use crate::measure::load::{self, Pace, ScratchWrites, Stream};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::nanoseconds;
+use crate::run::memory;
 use crate::run::order::Permutation;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::stats::{self, Interval, Latencies, Moments, Slice};
+use crate::{Error, Result};
 
 /// Rounds of turns.
 const ROUNDS: u32 = 5;
 
 /// How often a turn asks whether to go on, in writes.
 const LOOK: u64 = 64;
+
+/// Bytes of a sequential write past the page cache.
+pub const LONG_WRITE: u32 = 256 << 10;
+
+/// Where the next write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteOrder {
+    /// Anywhere in the file, each place once before any comes again.
+    Random,
+    /// Behind the last one; at the end of the file it begins again.
+    Sequential,
+    /// To half of all places, in order.
+    Sorted,
+}
 
 /// A way to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +68,14 @@ pub struct WriteWay {
 /// What is known of a way.
 #[derive(Debug, Default)]
 pub struct WriteTimes {
-    turns: Vec<Slice>,
-    /// Of single writes, without syncs.
+    /// Turns past the page cache, or what was written between two syncs.
+    passes: Vec<Slice>,
+    /// Of single writes, and of having them written back, without syncs.
     pub latencies: Latencies,
-    /// Of the syncs at the ends of turns.
+    /// Of the syncs.
     pub syncs: Moments,
+    /// Why there are none, if it can't be done here.
+    pub refused: Option<String>,
     /// Bytes that were written.
     pub bytes: u64,
     /// Bytes that the device wrote meanwhile; None where it has no counters.
@@ -70,13 +89,13 @@ pub struct WriteTimes {
 impl WriteTimes {
     /// Time and writes of all turns.
     pub fn total(&self) -> Slice {
-        Slice::sum(&self.turns)
+        Slice::sum(&self.passes)
     }
 
-    /// Nanoseconds a write, its part of the syncs included. None for fewer than three turns, and under
+    /// Nanoseconds a write, its part of the syncs included. None for fewer than three passes, and under
     /// limits.
     pub fn interval(&self) -> Option<Interval> {
-        if self.paused { None } else { stats::of_turns(&self.turns) }
+        if self.paused { None } else { stats::of_turns(&self.passes) }
     }
 
     /// Is this known to be no figure of the device: did it write less than was sent past the page cache?
@@ -103,22 +122,33 @@ pub struct WriteRun<'a> {
 /// way.
 ///
 /// # Errors
-/// Those of the writes and syncs; [`crate::Error::Unsupported`] where there is no O_DIRECT.
+/// Those of the writes and syncs.
 pub fn run(
     run: &WriteRun<'_>,
     budget: &mut Budget<'_>,
     report: &mut dyn FnMut(u64, u64, &WriteWay),
 ) -> Result<Vec<WriteTimes>> {
-    let writers = run.ways.iter().map(|way| Writer::new(run, way)).collect::<Result<_>>()?;
     let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
     budget.pace(&run.limits, 1);
     let length = run.limits.duration / ROUNDS;
-    let of_way = |_| WriteTimes { moved: Some(0), ..WriteTimes::default() };
-    let all = run.ways.iter().map(of_way).collect();
+    let (mut writers, mut all) = (Vec::new(), Vec::new());
+    for way in run.ways {
+        let (writer, refused) = match Writer::new(run, way) {
+            Ok(writer) => (Some(writer), None),
+            Err(refused @ Error::Unsupported { .. }) => (None, Some(refused.to_string())),
+            Err(error) => return Err(error),
+        };
+        writers.push(writer);
+        all.push(WriteTimes { moved: Some(0), refused, ..WriteTimes::default() });
+    }
     let mut turns = WriteTurns { run, writers, length, report, all };
     let ended = Rounds::new(ROUNDS.into(), run.ways.len()).take(&mut turns, &mut budget)?;
     if let Ended::Break(Some(stop)) = ended {
         turns.all.iter_mut().for_each(|times| times.stop = Some(stop));
+    }
+    if run.limits.max_util.is_some() {
+        let rested = budget.pacer().due();
+        budget.rest_until(rested);
     }
     Ok(turns.all)
 }
@@ -137,8 +167,9 @@ struct Buffered {
     length: u32,
     flush_after: u64,
     content: Content,
-    /// Writes so far.
+    /// Writes so far, and where those went that have not begun to be written back.
     done: u64,
+    pending: Vec<u64>,
 }
 
 /// Where a write goes, by its number.
@@ -149,15 +180,26 @@ enum Order {
 }
 
 impl Order {
-    fn new(order: WriteOrder, places: u64, seed: u64) -> Self {
+    fn new(order: WriteOrder, places: u64, seed: u64) -> Result<Self> {
         let random = Permutation::new(places, seed);
-        match order {
+        Ok(match order {
             WriteOrder::Random => Self::Random(random),
             WriteOrder::Sequential => Self::Sequential(places),
             WriteOrder::Sorted => {
                 let is_dirty = |place: &u64| 2 * random.at(*place) < places;
-                Self::Sorted((0..places).filter(is_dirty).map(|place| place as u32).collect())
+                let mut chosen = memory::list_of(places as usize / 2 + 1)?;
+                chosen.extend((0..places).filter(is_dirty).map(|place| place as u32));
+                Self::Sorted(chosen)
             }
+        })
+    }
+
+    /// How many there are before any comes again.
+    fn places(&self) -> u64 {
+        match self {
+            Self::Random(order) => order.len(),
+            Self::Sequential(places) => *places,
+            Self::Sorted(places) => places.len() as u64,
         }
     }
 
@@ -173,28 +215,31 @@ impl Order {
 impl Writer {
     fn new(run: &WriteRun<'_>, way: &WriteWay) -> Result<Self> {
         let scratch = Arc::clone(&run.scratch);
+        let bytes = u64::from(way.length);
         if let Some(workers) = way.direct {
-            let writes = ScratchWrites::new(scratch, way.order, way.length, false, run.seed)?;
-            let rate =
-                run.limits.bytes_per_s(way.length.into()).map(|bytes| bytes as f64 / f64::from(way.length));
-            return Ok(Self::Direct(Stream { requests: Arc::new(writes), rate, workers }));
+            let random = (way.order == WriteOrder::Random).then_some(run.seed);
+            let writes = ScratchWrites::new(scratch, way.length, random, false)?;
+            let most = run.limits.bytes_per_s(bytes);
+            let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
+            return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).at(pace)));
         }
-        let places = (scratch.size() / u64::from(way.length)).max(1);
+        let places = (scratch.size() / bytes).max(1);
         Ok(Self::Buffered(Buffered {
             file: scratch.open(0)?,
             scratch,
-            order: Order::new(way.order, places, run.seed),
+            order: Order::new(way.order, places, run.seed)?,
             length: way.length,
             flush_after: way.flush_after,
             content: Content::new(way.length as usize)?,
             done: 0,
+            pending: Vec::new(),
         }))
     }
 }
 
 struct WriteTurns<'a> {
     run: &'a WriteRun<'a>,
-    writers: Vec<Writer>,
+    writers: Vec<Option<Writer>>,
     length: Duration,
     report: &'a mut dyn FnMut(u64, u64, &WriteWay),
     all: Vec<WriteTimes>,
@@ -202,7 +247,8 @@ struct WriteTurns<'a> {
 
 impl Contenders for WriteTurns<'_> {
     fn is_over(&self, contender: usize) -> bool {
-        self.all[contender].stop.is_some_and(Stop::is_for_all)
+        let times = &self.all[contender];
+        times.refused.is_some() || times.stop.is_some_and(Stop::is_for_all)
     }
 
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
@@ -212,21 +258,22 @@ impl Contenders for WriteTurns<'_> {
         budget.pacer().set_requests(&self.run.limits, self.run.ways[turn.contender].length.into());
         let before = self.run.observer.look();
         let began = budget.clock().now();
-        let stop = match &mut self.writers[turn.contender] {
-            Writer::Direct(stream) => {
-                times.paused |= stream.rate.is_some();
+        let (stop, paused_ns) = match &mut self.writers[turn.contender] {
+            None => (None, 0),
+            Some(Writer::Direct(stream)) => {
+                times.paused |= stream.pace != Pace::Free;
                 let mut part = budget.part(&Limits { max_bytes: most_bytes, ..Limits::none() });
                 let (reached, stop) = load::run(std::slice::from_ref(stream), self.length, &mut part)?;
-                times.turns.push(Slice { ns: reached[0].ns, work: reached[0].answered });
+                times.passes.push(Slice { ns: reached[0].ns, work: reached[0].answered });
                 times.latencies.absorb(&reached[0].latencies);
                 times.bytes += reached[0].bytes;
-                stop
+                (stop, 0)
             }
-            Writer::Buffered(writer) => writer.turn(times, self.length, most_bytes, budget)?,
+            Some(Writer::Buffered(writer)) => writer.turn(times, self.length, most_bytes, budget)?,
         };
         if self.run.limits.max_util.is_some() {
             times.paused = true;
-            let busy = budget.clock().now() - began;
+            let busy = (budget.clock().now() - began).saturating_sub(paused_ns);
             budget.pacer().rest(began, busy);
         }
         let written = self.run.observer.since(&before).activity.map(|activity| activity.writes.bytes);
@@ -240,27 +287,47 @@ impl Contenders for WriteTurns<'_> {
 }
 
 impl Buffered {
-    /// Writes for this time, and syncs.
+    /// Writes for this time. Returns what ended it early, and how long it waited for limits.
     fn turn(
         &mut self,
         times: &mut WriteTimes,
         length: Duration,
         most_bytes: u64,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
-        let clock = budget.clock();
-        let bytes = u64::from(self.length);
-        let began = clock.now();
-        let (mut writes, mut pending, mut stop) = (0, Vec::new(), None);
-        while clock.now() - began < nanoseconds(length) && stop.is_none() {
-            if (writes + 1) * bytes > most_bytes {
-                stop = Some(Stop::Bytes);
-                break;
+    ) -> Result<(Option<Stop>, u64)> {
+        let ends = budget.clock().now().saturating_add(nanoseconds(length));
+        let most_writes = most_bytes / u64::from(self.length);
+        let (mut writes, mut paused_ns) = (0, 0);
+        loop {
+            let most = (most_writes - writes).min(self.order.places());
+            let (written, paused, stop) = self.pass(times, most, ends, budget)?;
+            writes += written;
+            paused_ns += paused;
+            let is_full = writes == most_writes;
+            if stop.is_some() || is_full || budget.clock().now() >= ends {
+                return Ok((stop.or(is_full.then_some(Stop::Bytes)), paused_ns));
             }
+        }
+    }
+
+    /// Writes so many times, or until then, and syncs. Returns how many it were, how long it waited for limits,
+    /// and what ended it early.
+    fn pass(
+        &mut self,
+        times: &mut WriteTimes,
+        most: u64,
+        ends: u64,
+        budget: &mut Budget<'_>,
+    ) -> Result<(u64, u64, Option<Stop>)> {
+        let clock = budget.clock();
+        let (began, bytes) = (clock.now(), u64::from(self.length));
+        let (mut writes, mut paused_ns, mut stop) = (0, 0, None);
+        while writes < most && stop.is_none() && clock.now() < ends {
             let now = clock.now();
             if budget.pacer().is_early(now) {
                 times.paused = true;
                 stop = budget.wait();
+                paused_ns += clock.now() - now;
             } else if writes % LOOK == 0 {
                 stop = budget.poll();
             }
@@ -268,39 +335,47 @@ impl Buffered {
             let offset = self.order.place(self.done) * bytes;
             let data = self.content.at(self.done.wrapping_mul(bytes), self.length as usize);
             self.scratch.write(&self.file, data, offset)?;
-            let took = clock.now() - started;
             self.done += 1;
             writes += 1;
+            if self.flush_after > 0 {
+                self.pending.push(offset);
+                if self.pending.len() as u64 * bytes >= self.flush_after {
+                    self.begin_to_write_back()?;
+                }
+            }
+            let took = clock.now() - started;
             times.latencies.record(took);
             budget.latency_mut().observe(took);
             if budget.pacer().is_limited() {
                 budget.pacer().charge(started, bytes, took);
             }
-            pending.push(offset);
-            if self.flush_after > 0 && pending.len() as u64 * bytes >= self.flush_after {
-                self.begin_to_write_back(&mut pending)?;
-            }
         }
         let started = clock.now();
-        let failed = |e| self.scratch.failed("fsync scratch file in directory", None, e);
-        self.file.sync_all().map_err(failed)?;
-        times.syncs.add(clock.now() - started);
-        times.turns.push(Slice { ns: clock.now() - began, work: writes });
+        let all = 0..self.scratch.size();
+        let waited = writeback::of_scratch(&self.file, self.scratch.directory(), all, &mut || budget.poll())?;
+        if waited.is_none() {
+            let failed = |e| self.scratch.failed("fsync scratch file in directory", None, e);
+            self.file.sync_all().map_err(failed)?;
+            let took = clock.now() - started;
+            times.syncs.add(took);
+            budget.latency_mut().observe(took);
+            times.passes.push(Slice { ns: clock.now() - began, work: writes });
+        }
         times.bytes += writes * bytes;
         budget.spend(writes * bytes);
-        Ok(stop)
+        Ok((writes, paused_ns, stop.or(waited)))
     }
 
     /// Has the kernel write back what was written, in order, what lies side by side at once.
-    fn begin_to_write_back(&self, pending: &mut Vec<u64>) -> Result<()> {
+    fn begin_to_write_back(&mut self) -> Result<()> {
         let length = u64::from(self.length);
-        pending.sort_unstable();
-        pending.dedup();
-        for run in pending.chunk_by(|one, next| one + length == *next) {
+        self.pending.sort_unstable();
+        self.pending.dedup();
+        for run in self.pending.chunk_by(|one, next| one + length == *next) {
             let range = run[0]..run[run.len() - 1] + length;
             writeback::begin_of_scratch(&self.file, self.scratch.directory(), &range)?;
         }
-        pending.clear();
+        self.pending.clear();
         Ok(())
     }
 }
@@ -317,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_sorted_goes_up_and_leaves_gaps() {
-        let order = Order::new(WriteOrder::Sorted, 1000, 7);
+        let order = Order::new(WriteOrder::Sorted, 1000, 7).expect("memory");
         let places: Vec<u64> = (0..500).map(|number| order.place(number)).collect();
         assert!(places.is_sorted() && places[499] > 900);
         assert_eq!(order.place(500), places[0]);
@@ -346,7 +421,7 @@ mod tests {
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         let all = super::run(&run, &mut budget, &mut |_, _, _| ()).expect("written");
         for times in &all {
-            assert_eq!((times.syncs.count(), times.stop), (ROUNDS.into(), None));
+            assert!(times.syncs.count() >= ROUNDS.into() && times.stop.is_none());
             assert_eq!(times.total().work * u64::from(BLOCK), times.bytes);
             assert_eq!(times.latencies.moments().count(), times.total().work);
             assert!(times.interval().is_some());

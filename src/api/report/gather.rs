@@ -603,7 +603,7 @@ impl ReportDraft {
             }
             Some(_) => {
                 let all = bytes.0 + bytes.1;
-                let moved = (all > 0).then(|| {
+                let moved = (bytes.1 > 0).then(|| {
                     let share = 100.0 * bytes.1 as f64 / all as f64;
                     format!("{share:.0} % of the disk traffic was not the probes' ({})", self.who(bytes.1))
                 });

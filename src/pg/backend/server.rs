@@ -119,7 +119,7 @@ pub(crate) fn postmaster() -> i32 {
 }
 
 /// The processes that read for all backends.
-fn io_workers() -> Vec<i32> {
+pub(crate) fn io_workers() -> Vec<i32> {
     backends().filter(|b| compat::is_io_worker(b)).map(|b| b.st_procpid).collect()
 }
 

@@ -10,7 +10,8 @@ use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
 use crate::measure::content::Content;
 use crate::measure::random::{FetchOrder, Found};
-use crate::run::budget::Budget;
+use crate::run::budget::{Budget, Outcome};
+use crate::run::memory;
 use crate::run::order::Permutation;
 use crate::{Error, Result};
 
@@ -50,16 +51,19 @@ impl BlockReads {
     /// files stay open.
     ///
     /// # Errors
-    /// Those of opening files and of looking for holes.
+    /// Those of opening files and of looking for holes, and a reason to stop.
     pub fn of(
         fetch_order: &mut FetchOrder<'_>,
         workers: usize,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Self>> {
+    ) -> Outcome<Option<Self>> {
         let source = fetch_order.source();
         let block_size = u64::from(source.block_size());
-        let mut places = Vec::new();
-        while places.len() < MOST_PLACES && budget.poll().is_none() {
+        let mut places = memory::list_of(MOST_PLACES.min(source.blocks() as usize))?;
+        while places.len() < MOST_PLACES {
+            if let Some(stop) = budget.poll() {
+                return Err(stop.into());
+            }
             fetch_order.prepare(budget)?;
             let Some(fetch) = fetch_order.hand_out(budget)? else { break };
             if fetch.found == Found::Hole {
@@ -106,17 +110,6 @@ impl Requests for BlockReads {
     }
 }
 
-/// Where the next write goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteOrder {
-    /// Anywhere in the file, each place once before any comes again.
-    Random,
-    /// Behind the last one; at the end of the file it begins again.
-    Sequential,
-    /// To the half of all places that a random order picks, in order.
-    Sorted,
-}
-
 /// Writes to a scratch file, past the page cache.
 pub struct ScratchWrites {
     scratch: Arc<Scratch>,
@@ -130,17 +123,12 @@ pub struct ScratchWrites {
 }
 
 impl ScratchWrites {
-    /// Writes of `length` bytes each; `syncs`: each waits until it is durable.
+    /// Writes of `length` bytes each, in an order of this seed or one behind the other; `syncs`: each waits
+    /// until it is durable.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where such writes can't go past the page cache.
-    pub fn new(
-        scratch: Arc<Scratch>,
-        order: WriteOrder,
-        length: u32,
-        syncs: bool,
-        seed: u64,
-    ) -> Result<Self> {
+    pub fn new(scratch: Arc<Scratch>, length: u32, random: Option<u64>, syncs: bool) -> Result<Self> {
         let file = scratch.open(libc::O_DIRECT)?;
         direct_io::check(&file, ResidencyMethod::of(&file), length)?;
         let places = scratch.size() / u64::from(length);
@@ -148,7 +136,7 @@ impl ScratchWrites {
             let why = format!("the scratch file has fewer than {length} bytes");
             return Err(Error::Unsupported { what: "a write of this size", why });
         }
-        let order = (order == WriteOrder::Random).then(|| Permutation::new(places, seed));
+        let order = random.map(|seed| Permutation::new(places, seed));
         let content = Content::new(length as usize)?;
         Ok(Self { scratch, file, order, places, length, content, syncs })
     }

@@ -35,6 +35,7 @@ use super::counts::{self, Counter, NodeCounts, Usage};
 use super::io_workers::{IoWorkers, Share};
 use super::shared_counts::{self, SharedCounts};
 use crate::pg::backend::encoding::text;
+use crate::pg::backend::interrupts;
 use crate::pg::backend::server;
 use crate::pg::compat;
 
@@ -293,6 +294,7 @@ unsafe extern "C-unwind" fn start_counting(query: *mut pg_sys::QueryDesc) {
     // SAFETY: as in `started`; the text is a C string.
     unsafe {
         ARMED.set(ptr::null());
+        interrupts::shut_down_at_exit();
         let text = CStr::from_ptr((*query).sourceText);
         let mut counting = Counting::of(query);
         if (*(*query).plannedstmt).parallelModeNeeded {
@@ -322,6 +324,7 @@ unsafe extern "C-unwind" fn start_in_worker(query: *mut pg_sys::QueryDesc) {
     // SAFETY: the caller vouches for the query.
     unsafe {
         let Some(shared) = SharedCounts::of_leader(CStr::from_ptr((*query).sourceText)) else { return };
+        interrupts::shut_down_at_exit();
         let mut counting = Counting::of(query);
         counting.shared = Some(shared);
         counting.restart();
@@ -445,7 +448,12 @@ impl Counting {
             prints: HOW.get().prints,
             text: None,
         };
-        let mut walk = Walk { counting: &mut counting, seen: HashSet::new(), above: OUTSIDE };
+        let mut walk = Walk {
+            counting: &mut counting,
+            seen: HashSet::new(),
+            above: OUTSIDE,
+            above_node: ptr::null_mut(),
+        };
         // SAFETY: as above.
         unsafe { visit((*query).planstate, (&raw mut walk).cast()) };
         // SAFETY: as above. EXPLAIN does not show a Gather that was added for tests.
@@ -468,6 +476,8 @@ impl Counting {
             if let Some(parent) = self.nodes.get_mut(join.parent) {
                 parent.needs_care = true;
             }
+            let inputs = self.nodes.iter_mut().filter(|node| node.gives_to == join.number);
+            inputs.for_each(|node| node.needs_care = true);
         }
     }
 
@@ -535,7 +545,7 @@ impl Counting {
 
     #[cold]
     fn enter_with_care(&mut self, number: usize) {
-        self.take_back_hash_joins(number);
+        self.take_back_hash_joins();
         self.begin_to_read(number);
     }
 
@@ -597,10 +607,10 @@ impl Counting {
         }
     }
 
-    /// A parallel hash join of the leader that has set itself up anew calls our function again, before the
-    /// node above it calls it.
-    fn take_back_hash_joins(&mut self, parent: usize) {
-        for join in self.hash_joins.iter().filter(|join| join.parent == parent) {
+    /// Parallel hash joins of the leader that have set themselves up anew call our function again, before the
+    /// nodes above them call them.
+    fn take_back_hash_joins(&mut self) {
+        for join in &self.hash_joins {
             // SAFETY: a node of the query, which has not ended.
             unsafe {
                 if !self.is_ours(join.state) {
@@ -676,9 +686,11 @@ impl Counting {
         // Right below a Gather it was set up anew too late for the first call. A Gather does nothing itself.
         for join in std::mem::take(&mut self.hash_joins) {
             if self.gathers.iter().any(|gather| gather.number == join.parent) {
-                let counts = std::mem::take(&mut self.nodes[join.parent].counts);
+                let mut counts = std::mem::take(&mut self.nodes[join.parent].counts);
+                // But wait for its workers.
+                let waited = std::mem::take(&mut counts[Counter::OwnTime]);
+                self.nodes[join.parent].counts[Counter::OwnTime] = waited;
                 self.nodes[join.number].counts += counts;
-                self.nodes[join.number].own_ns += std::mem::take(&mut self.nodes[join.parent].own_ns);
             }
         }
         let of_workers = self.add_workers();
@@ -730,8 +742,9 @@ struct Walk<'a> {
     counting: &'a mut Counting,
     /// A subplan may be used in several places.
     seen: HashSet<*mut pg_sys::PlanState>,
-    /// The number of the node above.
+    /// The number of the node above, and the node.
     above: usize,
+    above_node: *mut pg_sys::PlanState,
 }
 
 #[pg_guard]
@@ -742,10 +755,14 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::PlanState, context: *mut c_
         if node.is_null() || !walk.seen.insert(node) {
             return false;
         }
-        let above = walk.above;
-        walk.above = walk.counting.take_over(node, above);
+        let (above, above_node) = (walk.above, walk.above_node);
+        // Not an InitPlan or a CTE that is printed there, which others call.
+        let is_input =
+            above_node.as_ref().is_some_and(|above| above.lefttree == node || above.righttree == node);
+        walk.above = walk.counting.take_over(node, above, is_input);
+        walk.above_node = node;
         compat::walk_below(node, visit, context);
-        walk.above = above;
+        (walk.above, walk.above_node) = (above, above_node);
         false
     }
 }
@@ -773,7 +790,7 @@ unsafe fn number_of(node: *mut pg_sys::PlanState) -> Option<usize> {
 impl Counting {
     /// Has a node call our function. Returns its number, and that of the node above if it is none of ours:
     /// extensions make nodes that have no number of their own, or belong to another query.
-    unsafe fn take_over(&mut self, node: *mut pg_sys::PlanState, above: usize) -> usize {
+    unsafe fn take_over(&mut self, node: *mut pg_sys::PlanState, above: usize, is_input: bool) -> usize {
         // SAFETY: the caller vouches for the node, whose tag says what it is.
         unsafe {
             let number = number_of(node).filter(|number| {
@@ -794,7 +811,7 @@ impl Counting {
                 NodeTag::T_SeqScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SampleScanState
             );
             let hashes = matches!((*node).type_, NodeTag::T_HashState | NodeTag::T_HashJoinState);
-            let is_of_hash = self.nodes.get(above).is_some_and(|above| above.hashes);
+            let is_of_hash = is_input && self.nodes.get(above).is_some_and(|above| above.hashes);
             let gives_to = if is_of_hash { above } else { OUTSIDE };
             self.nodes[number] =
                 CountedNode { own_function, reads_ahead, gives_to, hashes, ..CountedNode::NONE };
