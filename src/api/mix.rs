@@ -78,7 +78,11 @@ enum Writing {
     Wal,
 }
 
-named!(Writing, "way of writing", "ways of writing", { Data = "data", Sequential = "sequential", Wal = "wal" });
+named!(Writing, "way of writing", "ways of writing", {
+    Data = "data",
+    Sequential = "sequential",
+    Wal = "wal",
+});
 
 impl Writing {
     fn bytes(self, block_size: u32) -> u32 {

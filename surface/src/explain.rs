@@ -58,7 +58,7 @@ row! {
         temp_io_ms: Option<f64>,
         /// Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms
         /// of the top node, which the row of the sums has. In a query with many short calls of nodes it is by
-        /// looks at which node is at work, every ms: TIMING, with which EXPLAIN makes such queries slow, is off
+        /// looks at which node is at work, every ms: TIMING, which makes such queries slow, is off
         self_ms: Option<f64>,
         /// Wall-clock time in ms in the node and below it; if processes ran it in parallel, the mean over
         /// them. No node has more than the node above it

@@ -79,8 +79,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     returns: Returns::Rows(&MixRow::TYPE, 28),
     who: Who::Owner,
     comment: "\
-        What reads take while others write: random reads of the relation beside writes of a nameless scratch \
-        file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in \
+        What reads take while others write: random reads of the relation beside writes of a scratch file, \
+        past the OS page cache. First each side alone, as fast as it is answered with depth requests in \
         flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first \
         row says where the device bends. writing: data (blocks at random, in the relation's tablespace), \
         sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take \

@@ -17,7 +17,7 @@ row! {
         /// worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended
         /// meanwhile. Then, without a pid, what makes the sum that of the devices: outside this server (what
         /// they read for no process of this server), and kept in the OS cache (below 0: writes of this server
-        /// that have not reached the devices yet) or out of the OS cache (what the devices wrote beyond these)
+        /// that have not reached the devices yet) or out of the OS cache (what they wrote beyond these)
         process: Text,
         /// MiB per second that were fetched from the devices for it, by the I/O workers as well
         rmib_s: Option<f64>,

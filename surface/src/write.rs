@@ -84,7 +84,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
     returns: Returns::Rows(&WriteRow::TYPE, 6),
     who: Who::Owner,
     comment: "\
-        Times writes of data files in tablespace spcname (by default the database's own), into a nameless \
+        Times writes of data files in tablespace spcname (by default the database's own), into a \
         scratch file: what the device takes past the OS page cache (patterns random, one at a time and with \
         depth in flight, and sequential), and what the server's ways of writing come to, syncs included \
         (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and \

@@ -76,8 +76,8 @@ pub fn of_scratch(
     Ok(None)
 }
 
-/// Has the kernel begin to write back `bytes` of a file that is the caller's own, without waiting; errors name
-/// the directory.
+/// Has the kernel begin to write back `bytes` of a file that is the caller's own, without waiting; errors
+/// name the directory.
 pub(crate) fn begin_of_scratch(file: &File, directory: &Path, bytes: &Range<u64>) -> Result<()> {
     flush("write back scratch file in directory", file, directory, bytes, libc::SYNC_FILE_RANGE_WRITE)
 }

@@ -1,9 +1,9 @@
 //! Loads: streams of requests by threads, one as fast as answers come, another when its requests are due.
 //!
 //! A closed loop has each thread send its next request when the last one is answered, or after that when a
-//! limit lets it. In an open loop request n is due n / rate after the start, at even distances, whether others
-//! are answered or not, and its latency counts from then. So one that had to wait for a free thread counts its
-//! waiting, and a device that can't keep up shows latencies that grow.
+//! limit lets it. In an open loop request n is due n / rate after the start, at even distances, whether
+//! others are answered or not, and its latency counts from then. So one that had to wait for a free thread
+//! counts its waiting, and a device that can't keep up shows latencies that grow.
 //!
 //! All streams begin together. What is answered in the first tenth of the time, or of the bytes if these are
 //! limited, is warm-up. A stream that runs again goes on with other requests.
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_stream_goes_on_where_it_was() {
         let stream = stream(1, false, Pace::Free);
-        let (first, _) = reached(&[stream.clone()], 50);
+        let (first, _) = reached(std::slice::from_ref(&stream), 50);
         let sent = stream.next.load(Relaxed);
         assert!(sent >= first[0].answered && sent > 0);
         reached(&[stream.at(Pace::Due(100.0))], 100);

@@ -1,10 +1,10 @@
 //! Reads and writes at once: what each takes while the other goes on, at shares of what each reaches alone.
 //!
-//! First each side runs alone, as fast as it is answered. Then come the cells: both are sent at even distances
-//! at a share of those rates, and latencies count from when a request was due ([`crate::measure::load`]). The
-//! cells have two turns: the lightest first, and once more in the other order, so that a device that becomes
-//! slower or faster meanwhile does so under all of them. Each side's own run has two turns as well, one before
-//! and one after the cells.
+//! First each side runs alone, as fast as it is answered. Then come the cells: both are sent at even
+//! distances at a share of those rates, and latencies count from when a request was due
+//! ([`crate::measure::load`]). The cells have two turns: the lightest first, and once more in the other
+//! order, so that a device that becomes slower or faster meanwhile does so under all of them. Each side's own
+//! run has two turns as well, one before and one after the cells.
 //!
 //! # Limitations and caveats
 //! - Shares are of the rate at this number of requests in flight, not of what the device could do with more.

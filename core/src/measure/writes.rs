@@ -1,10 +1,10 @@
 //! Writes of data files: what the device takes, and what the server's ways of writing come to.
 //!
-//! Past the page cache, requests are sent as fast as they are answered ([`crate::measure::load`]). Through it,
-//! blocks are written one by one, and begin to be written back after so many bytes, as
+//! Past the page cache, requests are sent as fast as they are answered ([`crate::measure::load`]). Through
+//! it, blocks are written one by one, and begin to be written back after so many bytes, as
 //! `checkpoint_flush_after` and `backend_flush_after` have the server do. Before any block is written once
-//! more, and at the end of a turn, the file is synced: the time of the sync counts, since without it a write is
-//! a copy in memory.
+//! more, and at the end of a turn, the file is synced: the time of the sync counts, since without it a write
+//! is a copy in memory.
 //!
 //! All ways take turns, there and back, so that a drift of the device is in all of them alike.
 //!
@@ -310,8 +310,8 @@ impl Buffered {
         }
     }
 
-    /// Writes so many times, or until then, and syncs. Returns how many it were, how long it waited for limits,
-    /// and what ended it early.
+    /// Writes so many times, or until then, and syncs. Returns how many it were, how long it waited for
+    /// limits, and what ended it early.
     fn pass(
         &mut self,
         times: &mut WriteTimes,

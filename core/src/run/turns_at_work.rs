@@ -1,9 +1,9 @@
 //! How long each part of a task is at work, where the parts take turns that may be shorter than a look at the
 //! clock.
 //!
-//! The first turns are timed one by one. If there are more of them, a thread looks now and again at which part
-//! is at work, and the time since its last look is that part's: a turn then costs one store, and the task
-//! takes as long as it would without.
+//! The first turns are timed one by one. If there are more of them, a thread looks now and again at which
+//! part is at work, and the time since its last look is that part's: a turn then costs one store, and the
+//! task takes as long as it would without.
 //!
 //! # Limitations and caveats
 //! - Looks come every 0.1 ms at first, and every ms after 0.1 s. Of a task of a second a part that takes half

@@ -8,8 +8,8 @@
 //!
 //! # Limitations and caveats
 //! - What a node has the kernel or the server read ahead is its own if it reads a block in the same call.
-//! - With io_uring the kernel also reads by threads of its own in this process: what they fetch is of the node
-//!   that reads next.
+//! - With io_uring the kernel also reads by threads of its own in this process: what they fetch is of the
+//!   node that reads next.
 //! - A parallel hash join of the leader sets itself up anew, and with that leaves our function until the node
 //!   above it is called again. Right below a Gather its first call is the Gather's, which does nothing
 //!   itself.
@@ -282,10 +282,10 @@ pub(super) unsafe fn started(query: *mut pg_sys::QueryDesc) {
     unsafe {
         if is_armed(query) {
             start_counting(query);
-            return;
+        } else {
+            #[cfg(feature = "count_every_query")]
+            every_query::count(query);
         }
-        #[cfg(feature = "count_every_query")]
-        every_query::count(query);
     }
 }
 
@@ -351,10 +351,10 @@ pub(super) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
     unsafe {
         if !counting.is_null() && (*counting).estate == (*query).estate {
             end_counted(query);
-            return;
+        } else {
+            #[cfg(feature = "count_every_query")]
+            every_query::end(query);
         }
-        #[cfg(feature = "count_every_query")]
-        every_query::end(query);
     }
 }
 
@@ -388,8 +388,7 @@ unsafe extern "C-unwind" fn counted(node: *mut pg_sys::PlanState) -> *mut pg_sys
         let counting = Counting::around((*node).state);
         let number = (*(*node).plan).plan_node_id as usize;
         let caller = Counting::enter(counting, number);
-        let own_function = (&(*counting).nodes).get_unchecked(number).own_function.unwrap_unchecked();
-        let slot = own_function(node);
+        let slot = Counting::own_function(counting, number)(node);
         Counting::go_on(counting, number, caller);
         if !(*counting).instruments {
             compat::count_row(node, slot);
@@ -507,12 +506,26 @@ impl Counting {
         None
     }
 
+    /// A node's own function.
+    #[inline(always)]
+    unsafe fn own_function(
+        this: *mut Self,
+        number: usize,
+    ) -> unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
+        // SAFETY: as in `enter`: such a node has one.
+        unsafe {
+            let this = &*this;
+            this.nodes.get_unchecked(number).own_function.unwrap_unchecked()
+        }
+    }
+
     /// A node goes to work. Returns which one was at work.
     #[inline(always)]
     unsafe fn enter(this: *mut Self, number: usize) -> usize {
         // SAFETY: nobody else has a reference to it. The number is that of a node that has our function.
         let this = unsafe { &mut *this };
         let before = this.switch_to(number);
+        // SAFETY: as above.
         if unsafe { this.nodes.get_unchecked(number) }.needs_care {
             this.enter_with_care(number);
         }
@@ -524,6 +537,7 @@ impl Counting {
     unsafe fn go_on(this: *mut Self, returned: usize, before: usize) {
         // SAFETY: as in `enter`.
         let this = unsafe { &mut *this };
+        // SAFETY: as in `enter`.
         let gives_to = unsafe { this.nodes.get_unchecked(returned) }.gives_to;
         let number = if gives_to == OUTSIDE { before } else { gives_to };
         this.switch_to(number);
