@@ -52,6 +52,8 @@ GOOD_TEXTS = {
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
     "unit": ["cpu", "seq_page"],
+    "writing": ["data", "sequential", "wal"],
+    "patterns": ["random", "sequential", "checkpoint", "backend", "copy"],
     "settings": [
         "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
         "read_ahead_kb", "scheduler",

@@ -74,6 +74,9 @@ def probes(session, spcname="pg_default"):
         Probe("sync, wal at 8", "sync", {"duration": "320 ms", "sections": ["wal_segment"], "depth": 8}, on_table=False),
         Probe("sync, tablespace", "sync", {"duration": "70 ms", "spcname": spcname,
                                            "sections": ["one_write", "wal_segment"]}, on_table=False),
+        Probe("write", "write", {"duration": "120 ms", "spcname": spcname}, on_table=False),
+        Probe("mix, data", "mix", {"duration": "200 ms", "shares": [0, 50]}),
+        Probe("mix, wal", "mix", {"duration": "200 ms", "shares": [50], "writing": "wal"}),
         Probe("page_cost", "page_cost", {"cold": True, "densities": [0.2, 1], "concurrencies": [1, 16],
                                          "duration": "10 ms"}),
         Probe("recommend", "recommend", {"cold": True, "writes": True, "duration": BRIEF,
@@ -100,7 +103,7 @@ def some(known, times, always=()):
     return half_of(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
-WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "recommend"]
+WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data", "mix, wal", "recommend"]
 
 
 class Outcomes:

@@ -427,7 +427,8 @@ mod tests {
             assert!(times.interval().is_some());
         }
         // The bytes are shared by the turns.
-        let limits = Limits { max_bytes: 15 * u64::from(BLOCK), ..limits };
+        let duration = Duration::from_secs(300);
+        let limits = Limits { duration, max_bytes: 15 * u64::from(BLOCK), ..limits };
         let all = super::run(&WriteRun { limits, ..run }, &mut budget, &mut |_, _, _| ()).expect("written");
         for times in &all {
             assert_eq!((times.bytes, times.stop), (15 * u64::from(BLOCK), Some(Stop::Bytes)));

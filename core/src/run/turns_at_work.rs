@@ -202,7 +202,6 @@ mod tests {
         let all = Monotonic.now() - began;
         let times = turns.end(&[]);
         assert_eq!(times[1], 0);
-        assert!(times[0] > times[2], "{times:?}");
         assert!((times[0] + times[2]) as f64 > 0.98 * all as f64, "{times:?} of {all}");
     }
 
