@@ -41,7 +41,7 @@ class UnusableStorage(unittest.TestCase):
         session, control = server.session(), server.session()
         self.addCleanup(control.close)
         self.addCleanup(session.close)
-        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0")
+        session.run("CREATE EXTENSION pg_io_probe; SET pg_io_probe.scratch_reserve = 0; SET pg_io_probe.scratch_limit = '16MB'")
         return server, session, control
 
     def prepare(self, session, control, place="", spcname="pg_default"):
@@ -90,7 +90,7 @@ class Full(UnusableStorage):
         self.addCleanup(control.run, "DROP TABLE IF EXISTS probed; DROP TABLESPACE elsewhere")
         self.prepare(session, control, place, "elsewhere")
         self.addCleanup(session.close)
-        there = ["ping, write", "ping, both, os", "sync, tablespace"]
+        there = ["ping, write", "ping, both, os", "sync, tablespace", "write", "mix, data"]
         expected = {None: "(ok|unsupported|void|partial|rows)( and (ok|unsupported|partial|void))*"}
         # Probes that only read need no room there.
         with filled_but_for(directory, 0):
@@ -131,7 +131,7 @@ class ReadOnly(UnusableStorage):
         self.prepare(session, control, create_tablespace(session, "elsewhere", disk.mount_point), "elsewhere")
         elsewhere = ["iostat", "sync, wal", "sync, wal at 8"]
         # The server opens relations for reading and writing, whatever it wants to do, and says so itself.
-        expected = {None: "42501", "sync, tablespace": "58030"} | dict.fromkeys(elsewhere, "ok( and unsupported)?")
+        expected = {None: "42501", "sync, tablespace": "58030", "write": "58030"} | dict.fromkeys(elsewhere, "ok( and unsupported)?")
         run("mount", "-o", "remount,abort", disk.mount_point)
         for name, told in self.each("read-only file system", expected).items():
             if name not in elsewhere:
