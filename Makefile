@@ -35,7 +35,7 @@ library = $(target)/release/lib$(EXTENSION).so
 scripts = $(EXTENSION).control sql/$(EXTENSION)--*.sql
 
 all:
-	PGRX_PG_CONFIG_PATH=$(shell command -v $(PG_CONFIG)) cargo rustc --release --lib --ignore-rust-version --target-dir $(target) --features pg$(pg_major),$(FEATURES) -- $(RUSTC_OPTIONS)
+	PGRX_PG_CONFIG_PATH=$(shell command -v $(PG_CONFIG)) cargo rustc --release --lib --ignore-rust-version --target-dir $(target) --features pg$(pg_major),$(PG_IO_PROBE_FEATURES) -- $(RUSTC_OPTIONS)
 
 install:
 	@test -f $(library) || { echo 'run make PG_CONFIG=$(PG_CONFIG) first' >&2; exit 1; }

@@ -8,7 +8,8 @@ A table has four columns: in random order, in order, jittered by 1.5 % of the ta
 Ranges of each are read by each kind of scan, cold and warm. Then io_probe_recommend is called CALLS times (7), its statements are
 run, and EXPLAIN tells which scans the planner now picks. Lines have the regret, which is the time of the pick over that of the best
 scan: geometric means cold of each column and of all, warm of all; and the time of the picks over that of the picks under the
-defaults, cold and warm; first under the defaults, then after each call, with what was advised. Once at each readahead of READAHEAD_KB (128 8192). A scan that takes LONGEST seconds (20) is ended and counts as that long.
+defaults, cold and warm; first under the defaults, then after each call, with what was advised. Once at each readahead of
+READAHEAD_KB (128 8192). A scan that takes LONGEST seconds (20) is ended and counts as that long.
 """
 
 import itertools

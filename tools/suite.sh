@@ -112,7 +112,7 @@ failures=0 servers=()
 target=$cache/assert/target
 # library MAJOR [FEATURE]
 library() {
-    CARGO_TARGET_DIR=$target make -s PG_CONFIG="$cache/assert/$1/bin/pg_config" FEATURES="${2:-}"
+    CARGO_TARGET_DIR=$target make -s PG_CONFIG="$cache/assert/$1/bin/pg_config" PG_IO_PROBE_FEATURES="${2:-}"
     CARGO_TARGET_DIR=$target make -s install PG_CONFIG="$cache/assert/$1/bin/pg_config"
 }
 

@@ -33,13 +33,10 @@ use crate::pg::storage::wal;
 /// Most shares of a side: their pairs are rows.
 const MOST_SHARES: usize = 10;
 
-/// Most of what a side reaches alone.
+/// Greatest share, in percent of what a side reaches alone.
 const MOST_SHARE: u32 = 200;
 
-/// Most bytes of the scratch file, if the limit on such files allows.
-const MOST_SCRATCH: u64 = 1 << 30;
-
-/// Blocks of a relation that are read, of one of more: as many as its first files hold that stay open.
+/// Of a larger relation the first segments are read: so many, whose files stay open.
 const OF_FILES: u32 = 48;
 
 #[pg_extern(sql = false)]
@@ -103,22 +100,22 @@ fn pick(shares: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
         share => arguments::positive_up_to("share", share, MOST_SHARE),
     })?;
     arguments::not_over("shares", shares.len(), MOST_SHARES)?;
+    if shares == [0] {
+        return Err(Error::invalid("shares must contain one over 0"));
+    }
     Ok(shares)
 }
 
 /// Requests in flight of a side: both together have no more than the cap.
 fn of_each_side(depth: Option<i32>) -> Result<u32> {
-    if let Some(depth) = depth {
-        let depth = arguments::positive("depth", depth)?;
-        gucs::depth(Some(depth.saturating_mul(2)), 2)?;
-        return Ok(depth);
-    }
     let cap = gucs::depth(None, u32::MAX)?;
-    if cap < 2 {
-        return Err(Error::invalid("reads and writes at once are two requests in flight")
-            .detail(format!("pg_io_probe.max_depth is {cap}.")));
+    let explained =
+        |error: Error| error.detail(format!("Reads and writes share pg_io_probe.max_depth, which is {cap}."));
+    match depth {
+        Some(depth) => arguments::positive_up_to("depth", depth, cap / 2).map_err(explained),
+        None if cap < 2 => Err(explained(Error::invalid("two requests can't be in flight"))),
+        None => Ok((cap / 2).min(16)),
     }
-    Ok((cap / 2).min(16))
 }
 
 /// What is to be measured.
@@ -183,7 +180,7 @@ impl Measured {
         place.check_admitted()?;
         let (size, fill) = match self.writing {
             Writing::Wal => (wal::segment_bytes(), Fill::Zeros { write_bytes: wal::SEGMENT_FILL }),
-            _ => (MOST_SCRATCH, Fill::Incompressible),
+            _ => (ProbedPlace::MOST_SCRATCH, Fill::Incompressible),
         };
         let mut should_stop = || call.should_stop(&relation.interrupts);
         let (scratch, _name) = place.make_scratch(size, fill, self.limits, &mut should_stop)?;

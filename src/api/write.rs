@@ -22,9 +22,6 @@ use crate::error::Result;
 use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 
-/// Most bytes of the scratch file, if the limit on such files allows.
-const MOST_SCRATCH: u64 = 1 << 30;
-
 #[pg_extern(sql = false)]
 fn io_probe_write(
     spcname: Option<Text>,
@@ -126,8 +123,12 @@ impl Written {
         let interrupts = Interrupts::of(Vec::new());
         let mut should_stop = || call.should_stop(&interrupts);
         call.progress.path("scratch file", 0);
-        let (scratch, _name) =
-            place.make_scratch(MOST_SCRATCH, Fill::Incompressible, self.limits, &mut should_stop)?;
+        let (scratch, _name) = place.make_scratch(
+            ProbedPlace::MOST_SCRATCH,
+            Fill::Incompressible,
+            self.limits,
+            &mut should_stop,
+        )?;
         let scratch_bytes = scratch.size();
         let ways: Vec<WriteWay> = self.ways.iter().map(|(_, way)| *way).collect();
         let observer = place.observer();

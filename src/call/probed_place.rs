@@ -26,6 +26,9 @@ pub(crate) struct ProbedPlace {
 }
 
 impl ProbedPlace {
+    /// Most bytes of a scratch file for writes of data, if the limit on such files allows.
+    pub(crate) const MOST_SCRATCH: u64 = 1 << 30;
+
     fn new(directory: PathBuf, fallback: PathBuf) -> Self {
         Self { directory, fallback, placement: Placement::default(), roots: Roots::default() }
     }

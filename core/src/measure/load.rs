@@ -100,6 +100,11 @@ impl Reached {
     }
 }
 
+/// Did a device move clearly less than was sent to it past the page cache? False where it has no counters.
+pub(crate) fn moved_less(moved: Option<u64>, sent: u64) -> bool {
+    moved.is_some_and(|moved| (moved as f64) < 0.9 * sent as f64)
+}
+
 /// What threads share.
 struct Running {
     /// When the streams begin; 0 until all threads are there.

@@ -73,10 +73,8 @@ impl Cell {
 
     /// Is this known to be no figure of the device: did it move less than was sent to it?
     pub fn is_void(&self) -> bool {
-        let sides = self.reached.iter().flatten().zip(self.moved);
-        sides
-            .into_iter()
-            .any(|(reached, moved)| moved.is_some_and(|moved| (moved as f64) < 0.9 * reached.bytes as f64))
+        let mut sides = self.reached.iter().flatten().zip(self.moved);
+        sides.any(|(reached, moved)| load::moved_less(moved, reached.bytes))
     }
 
     /// Is this load no greater than another one, on both sides?
@@ -130,10 +128,7 @@ pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64
     let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
     budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
     mix.stop = turns.take_all(&mut mix.alone, &mut mix.cells, &mut budget)?;
-    if run.limits.max_util.is_some() {
-        let rested = budget.pacer().due();
-        budget.rest_until(rested);
-    }
+    budget.rest_at_end(&run.limits);
     mix.cells.sort_by_key(|cell| cell.shares);
     Ok(mix)
 }

@@ -139,10 +139,7 @@ fn run_with<C: Calls>(
     if let Break(Some(stop)) = ended {
         cases.all.iter_mut().filter(|measured| !measured.is_over()).for_each(|m| m.stop = Some(stop));
     }
-    if run.limits.max_util.is_some() {
-        let rested = budget.pacer().due();
-        budget.rest_until(rested);
-    }
+    budget.rest_at_end(&run.limits);
     Ok(cases.all)
 }
 

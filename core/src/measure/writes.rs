@@ -100,7 +100,7 @@ impl WriteTimes {
 
     /// Is this known to be no figure of the device: did it write less than was sent past the page cache?
     pub fn is_void(&self, way: &WriteWay) -> bool {
-        way.direct.is_some() && self.moved.is_some_and(|moved| (moved as f64) < 0.9 * self.bytes as f64)
+        way.direct.is_some() && load::moved_less(self.moved, self.bytes)
     }
 }
 
@@ -146,10 +146,7 @@ pub fn run(
     if let Ended::Break(Some(stop)) = ended {
         turns.all.iter_mut().for_each(|times| times.stop = Some(stop));
     }
-    if run.limits.max_util.is_some() {
-        let rested = budget.pacer().due();
-        budget.rest_until(rested);
-    }
+    budget.rest_at_end(&run.limits);
     Ok(turns.all)
 }
 
@@ -310,7 +307,7 @@ impl Buffered {
         }
     }
 
-    /// Writes so many times, or until then, and syncs. Returns how many it were, how long it waited for
+    /// Writes so many times, or until then, and syncs. Returns the number of writes, how long it waited for
     /// limits, and what ended it early.
     fn pass(
         &mut self,
@@ -322,7 +319,7 @@ impl Buffered {
         let clock = budget.clock();
         let (began, bytes) = (clock.now(), u64::from(self.length));
         let (mut writes, mut paused_ns, mut stop) = (0, 0, None);
-        while writes < most && stop.is_none() && clock.now() < ends {
+        while writes < most && clock.now() < ends {
             let now = clock.now();
             if budget.pacer().is_early(now) {
                 times.paused = true;
@@ -330,6 +327,9 @@ impl Buffered {
                 paused_ns += clock.now() - now;
             } else if writes % LOOK == 0 {
                 stop = budget.poll();
+            }
+            if stop.is_some() {
+                break;
             }
             let started = clock.now();
             let offset = self.order.place(self.done) * bytes;

@@ -360,6 +360,14 @@ impl<'a> Budget<'a> {
         let _ = self.wait_until(rested);
     }
 
+    /// At the end of a run of turns, waits until the last one has had the rest that a limit of the time asks
+    /// for.
+    pub(crate) fn rest_at_end(&mut self, limits: &Limits) {
+        if limits.max_util.is_some() {
+            self.rest_until(self.pacer.due());
+        }
+    }
+
     /// Has it waited for its limits?
     pub(crate) fn has_paused(&self) -> bool {
         self.paused

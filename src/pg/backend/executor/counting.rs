@@ -661,7 +661,7 @@ impl Counting {
     #[cold]
     fn begin_to_read(&mut self, number: usize) {
         let reads_ahead = self.nodes.get(number).is_some_and(|node| node.reads_ahead);
-        if !reads_ahead || self.io_workers.is_none() {
+        if !reads_ahead {
             return;
         }
         let shares = self.io_workers.as_mut().map(|workers| workers.begin(number)).unwrap_or_default();
