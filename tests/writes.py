@@ -165,9 +165,10 @@ class Mix(OnDevice):
         before = self.device.counts()
         self.mix(shares=[50], duration="30 s", model="off", options={"max_bytes": 100 * BLOCK})
         self.assertLess(self.device.counts()["read_bytes"] - before["read_bytes"], 300 * BLOCK)
-        with self.assertRaises(Failure) as raised:
-            self.mix(depth=100_000)
-        self.assertEqual(raised.exception.sqlstate, "22023")
+        for wrong in [{"depth": 100_000}, {"depth": 0}, {"shares": [0]}, {"shares": []}, {"writing": "tape"}]:
+            with self.subTest(wrong), self.assertRaises(Failure) as raised:
+                self.mix(**wrong)
+            self.assertEqual(raised.exception.sqlstate, "22023")
 
     def test_nothing_stays(self):
         query = rows_of("mix", "probed", duration="50 s")
