@@ -159,9 +159,8 @@ fn resolve(directory: PathBuf, number: Option<DeviceNumber>, roots: &Roots) -> P
     let Some(number) = number else { return placement };
 
     let members = members(&mut placement, number, roots);
-    for found in leaves::below(members, roots, &mut placement.notes) {
-        placement.leaves.push(Leaf::read(&found.disk, &found.partitions));
-    }
+    let found = leaves::below(members, roots, &mut placement.notes);
+    placement.leaves = found.into_iter().map(Leaf::read).collect();
     placement
 }
 

@@ -23,8 +23,16 @@ pub struct Observer<'a> {
     leaves: &'a [Leaf],
     roots: &'a Roots,
     cgroup: Cgroup,
-    /// The control group's limits on each of the devices.
-    limits: Vec<Vec<IoLimit>>,
+    /// The devices that the control group limits.
+    limited: Vec<LimitedDevice>,
+}
+
+/// A device that the control group limits: one of the leaves, or one above them.
+struct LimitedDevice {
+    device: BlockDevice,
+    limits: Vec<IoLimit>,
+    /// Share of the leaves that stand below it.
+    share: f64,
 }
 
 /// What one look has found.
@@ -33,6 +41,7 @@ pub struct Snapshot {
     tally: AccountTally,
     written: Option<u64>,
     counters: Vec<Option<Counters>>,
+    limited: Vec<Option<Counters>>,
     quotas: Vec<QuotaPeriods>,
 }
 
@@ -132,8 +141,8 @@ impl<'a> Observer<'a> {
     /// Watches an account and the devices below a directory.
     pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
         let cgroup = Cgroup::find(roots);
-        let limits = leaves.iter().map(|leaf| limits_of(&cgroup, leaf, roots)).collect();
-        Self { account, leaves, roots, cgroup, limits }
+        let limited = limited_devices(&cgroup, leaves, roots);
+        Self { account, leaves, roots, cgroup, limited }
     }
 
     /// Looks now.
@@ -143,6 +152,7 @@ impl<'a> Observer<'a> {
             tally: AccountTally::begin(self.account),
             written: own_written_bytes(),
             quotas: self.cgroup.quota_periods(),
+            limited: self.limited_counters(),
             at: Monotonic.now(),
             counters: self.counters(),
         }
@@ -150,6 +160,14 @@ impl<'a> Observer<'a> {
 
     fn counters(&self) -> Vec<Option<Counters>> {
         self.leaves.iter().map(|leaf| leaf.counters(self.roots)).collect()
+    }
+
+    fn limited_counters(&self) -> Vec<Option<Counters>> {
+        self.limited.iter().map(|limited| limited.device.counters()).collect()
+    }
+
+    fn limits(&self) -> impl Iterator<Item = &IoLimit> {
+        self.limited.iter().flat_map(|limited| &limited.limits)
     }
 
     /// Waits, at most a tenth of a second, until the devices have nothing in flight.
@@ -172,26 +190,28 @@ impl<'a> Observer<'a> {
 
     /// Does the server's control group limit reads of one of the devices?
     pub fn limits_reads(&self) -> bool {
-        self.limits.iter().flatten().any(IoLimit::is_of_reads)
+        self.limits().any(IoLimit::is_of_reads)
     }
 
     /// Bytes that the limits on reads let through at once, in requests of this size; 0 without a limit and
     /// 16 MiB at most: more would take too long to wait for.
     pub fn burst(&self, request: u64) -> u64 {
         const MOST: u64 = 16 << 20;
-        let of_device = self.limits.iter().filter_map(|limits| {
-            let of_reads = limits.iter().filter(|limit| limit.is_of_reads());
+        let of_device = self.limited.iter().filter_map(|limited| {
+            let of_reads = limited.limits.iter().filter(|limit| limit.is_of_reads());
             of_reads.map(|limit| limit.burst_bytes(request)).min()
         });
         of_device.fold(0, u64::saturating_add).min(MOST)
     }
 
-    /// The limits on reads that so many requests and bytes a second come near, if all devices have a like
-    /// part of them.
+    /// The limits on reads that so many requests and bytes a second come near, if all leaves have a like part
+    /// of them.
     pub fn limits_near(&self, requests: f64, bytes: f64) -> Vec<IoLimit> {
-        let devices = self.limits.len().max(1) as f64;
-        let of_reads = self.limits.iter().flatten().filter(|limit| limit.is_of_reads());
-        of_reads.filter(|limit| limit.is_near(requests / devices, bytes / devices)).cloned().collect()
+        let of_device = self.limited.iter().flat_map(|LimitedDevice { limits, share, .. }| {
+            let of_reads = limits.iter().filter(|limit| limit.is_of_reads());
+            of_reads.filter(move |limit| limit.is_near(requests * share, bytes * share))
+        });
+        of_device.cloned().collect()
     }
 
     /// From one burst to the next that a limit on reads lets through; zero without one.
@@ -227,19 +247,15 @@ impl<'a> Observer<'a> {
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Snapshot) -> IoDelta {
         let elapsed_ms = (Monotonic.now() - earlier.at) as f64 / 1e6;
-        let activities: Vec<Option<Activity>> = self
-            .counters()
-            .iter()
-            .zip(&earlier.counters)
-            .map(|(now, earlier)| now.as_ref()?.since(earlier.as_ref()?, elapsed_ms))
-            .collect();
+        let of_leaves = activities(&self.counters(), &earlier.counters, elapsed_ms);
+        let of_limited = activities(&self.limited_counters(), &earlier.limited, elapsed_ms);
         let fetched = earlier.tally.bytes();
         let written = own_written_bytes().zip(earlier.written).map(|(now, then)| now.saturating_sub(then));
-        let limits = self.limits_reached(&activities, fetched.ok(), written);
+        let limits = self.limits_reached(&of_limited, fetched.ok(), written);
         let quotas = self.cgroup.quota_periods().into_iter().zip(&earlier.quotas);
         let quotas = quotas.map(|(now, then)| now.since(*then)).collect();
         let held_back = HeldBack { limits, quotas };
-        let activity = activities.into_iter().collect::<Option<Vec<Activity>>>().and_then(Activity::sum);
+        let activity = of_leaves.into_iter().collect::<Option<Vec<Activity>>>().and_then(Activity::sum);
         IoDelta { fetched, written, activity, held_back }
     }
 
@@ -251,17 +267,36 @@ impl<'a> Observer<'a> {
         written: Option<u64>,
     ) -> Vec<IoLimit> {
         let own = |limit: &IoLimit| if limit.is_of_reads() { fetched } else { written };
-        let of_device = self.limits.iter().zip(activities).filter_map(|(limits, activity)| {
+        let of_device = self.limited.iter().zip(activities).filter_map(|(limited, activity)| {
             let activity = activity.as_ref()?;
-            Some(limits.iter().filter(|limit| limit.held_back(activity, own(limit))).cloned())
+            Some(limited.limits.iter().filter(|limit| limit.held_back(activity, own(limit))).cloned())
         });
         of_device.flatten().collect()
     }
 }
 
-fn limits_of(cgroup: &Cgroup, leaf: &Leaf, roots: &Roots) -> Vec<IoLimit> {
-    let number = BlockDevice::find(&leaf.name, roots).and_then(|device| device.number_in_cgroups());
-    number.map_or_else(Vec::new, |number| cgroup.io_limits(&leaf.name, number))
+/// What the devices did between two looks at their counters; None of one without counters.
+fn activities(now: &[Option<Counters>], then: &[Option<Counters>], elapsed_ms: f64) -> Vec<Option<Activity>> {
+    let pairs = now.iter().zip(then);
+    pairs.map(|(now, then)| now.as_ref()?.since(then.as_ref()?, elapsed_ms)).collect()
+}
+
+/// The leaves and the devices above them, each once, as far as the control group limits them.
+fn limited_devices(cgroup: &Cgroup, leaves: &[Leaf], roots: &Roots) -> Vec<LimitedDevice> {
+    let mut names: Vec<&String> = Vec::new();
+    for name in leaves.iter().flat_map(|leaf| leaf.above.iter().chain([&leaf.name])) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let limited = names.into_iter().filter_map(|name| {
+        let device = BlockDevice::find(name, roots)?;
+        let limits = cgroup.io_limits(name, device.number_in_cgroups()?);
+        let below = leaves.iter().filter(|leaf| leaf.name == *name || leaf.above.contains(name)).count();
+        let share = below as f64 / leaves.len() as f64;
+        (!limits.is_empty()).then_some(LimitedDevice { device, limits, share })
+    });
+    limited.collect()
 }
 
 impl IoDelta {
@@ -343,6 +378,36 @@ mod tests {
         let before = observer.look();
         fixture.file("sys/fs/cgroup/pg/cpu.stat", "nr_periods 300\nnr_throttled 110");
         assert_eq!(observer.since(&before).held_back.quotas, [QuotaPeriods { all: 83, used_up: 0 }]);
+    }
+
+    #[test]
+    fn a_limit_on_a_device_made_of_others_counts_what_goes_through_it() {
+        let fixture = limited();
+        fixture
+            .file("sys/fs/cgroup/pg/io.max", "254:0 rbps=1048576")
+            .disk("sdb", "8:16")
+            .disk("dm-0", "254:0");
+        fixture.slave("dm-0", "sda").slave("dm-0", "sdb");
+        for name in ["sda", "sdb", "dm-0"] {
+            fixture.attribute(name, "stat", "1 0 8 1 0 0 0 0 0 1 1");
+        }
+        let leaves = fixture.resolve("/", "254:0").leaves;
+        let roots = fixture.roots();
+        let observer = Observer::new(Account::Unknown, &leaves, &roots);
+        assert_eq!(observer.limits_near(1.0, 800_000.0).len(), 1);
+        assert_eq!(observer.limits_near(1.0, 700_000.0), []);
+        let before = observer.look();
+        fixture.attribute("sda", "stat", "9000000 0 72000000 1 0 0 0 0 0 1 1");
+        assert_eq!(observer.since(&before).held_back.limits, []);
+        fixture.attribute("dm-0", "stat", "9000000 0 72000000 1 0 0 0 0 0 1 1");
+        let limits = observer.since(&before).held_back.limits;
+        let sentence = "the cgroup of the server limits reads of dm-0 to 1 MiB/s (io.max)";
+        assert_eq!(limits.iter().map(|limit| &*limit.sentence).collect::<Vec<_>>(), [sentence]);
+        // Each of two mirrors has a half of the reads.
+        fixture.file("sys/fs/cgroup/pg/io.max", "8:16 rbps=1048576");
+        let observer = Observer::new(Account::Unknown, &leaves, &roots);
+        assert_eq!(observer.limits_near(1.0, 1_600_000.0).len(), 1);
+        assert_eq!(observer.limits_near(1.0, 1_400_000.0), []);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) struct LeafFound {
     pub disk: PathBuf,
     /// The directories of those of its partitions through which it was reached; none if it is used whole.
     pub partitions: Vec<PathBuf>,
+    /// The names of the devices above it through which it was reached, such as `dm-0`, each once.
+    pub above: Vec<String>,
 }
 
 /// The device that a file system sits on, or a note that says why there is none.
@@ -66,22 +68,29 @@ pub(super) fn below(devices: Vec<PathBuf>, roots: &Roots, notes: &mut Vec<String
     let mut leaves: Vec<LeafFound> = Vec::new();
     // A stack, so the first to visit comes last. A device may be reached twice, and a damaged tree could
     // even lead in a circle.
-    let mut pending: Vec<PathBuf> = devices.into_iter().rev().collect();
+    let mut pending: Vec<(PathBuf, Vec<String>)> =
+        devices.into_iter().rev().map(|device| (device, Vec::new())).collect();
     let mut seen = HashSet::new();
-    while let Some(device) = pending.pop() {
+    while let Some((device, mut above)) = pending.pop() {
         if !seen.insert(device.clone()) {
             continue;
         }
         let disk = disk(&device);
         let slaves = entries(&disk.join("slaves"));
         if !slaves.is_empty() {
-            pending.extend(slaves.into_iter().rev());
+            above.extend(name(&disk));
+            pending.extend(slaves.into_iter().rev().map(|slave| (slave, above.clone())));
             continue;
         }
         let partition = (disk != device).then_some(device);
         match leaves.iter_mut().find(|leaf| leaf.disk == disk) {
-            Some(leaf) => leaf.partitions.extend(partition),
-            None => leaves.push(LeafFound { disk, partitions: partition.into_iter().collect() }),
+            Some(leaf) => {
+                leaf.partitions.extend(partition);
+                leaf.above.extend(above);
+                leaf.above.sort_unstable();
+                leaf.above.dedup();
+            }
+            None => leaves.push(LeafFound { disk, partitions: partition.into_iter().collect(), above }),
         }
     }
     leaves.into_iter().flat_map(|leaf| describe(leaf, roots, notes)).collect()
@@ -100,7 +109,10 @@ fn describe(leaf: LeafFound, roots: &Roots, notes: &mut Vec<String>) -> Vec<Leaf
         return vec![leaf];
     }
     notes.push(format!("{name} is an NVMe multipath device, shown by its paths"));
-    paths.into_iter().map(|disk| LeafFound { disk, partitions: leaf.partitions.clone() }).collect()
+    // What limits the head limits its paths together.
+    let above: Vec<String> = leaf.above.into_iter().chain([name]).collect();
+    let path = |disk| LeafFound { disk, partitions: leaf.partitions.clone(), above: above.clone() };
+    paths.into_iter().map(path).collect()
 }
 
 /// The paths of the NVMe namespace `nvme<subsystem>n<namespace>`: hidden disks named

@@ -6,9 +6,10 @@
 //!
 //! Source: the kernel's `Documentation/ABI/stable/sysfs-block`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::counters::SECTOR_BYTES;
+use super::leaves::LeafFound;
 use super::{BlockDevice, Counters, Roots, attribute, flag, leaves, text};
 
 /// A device that does the I/O: a whole disk, never a partition.
@@ -16,6 +17,8 @@ use super::{BlockDevice, Counters, Roots, attribute, flag, leaves, text};
 pub struct Leaf {
     /// Kernel name, such as `sda`, `nvme0n1`, `loop0`.
     pub name: String,
+    /// The names of the devices above it through which it was reached, such as `dm-0`, `md0`.
+    pub above: Vec<String>,
     /// What the vendor calls it.
     pub model: Option<String>,
     /// Capacity of the whole disk.
@@ -62,19 +65,20 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Reads the facts of the disk with this directory, which is reached through these partitions.
-    pub(super) fn read(disk: &Path, partitions: &[PathBuf]) -> Self {
+    /// Reads the facts of a disk.
+    pub(super) fn read(found: LeafFound) -> Self {
+        let LeafFound { disk, partitions, above } = found;
         let queue = disk.join("queue");
         let (scheduler, schedulers) =
             text(&queue, "scheduler").map(|line| parse_schedulers(&line)).unwrap_or_default();
         let optimal_io_size = attribute(&queue, "optimal_io_size");
-        let start = match partitions {
-            [] => Some(disk),
+        let start = match &partitions[..] {
+            [] => Some(disk.as_path()),
             [partition] => Some(partition.as_path()),
             _ => None,
         };
         let aligned = if partitions.is_empty() {
-            attribute(disk, "alignment_offset").map(|offset: i64| offset == 0)
+            attribute(&disk, "alignment_offset").map(|offset: i64| offset == 0)
         } else {
             partitions
                 .iter()
@@ -83,10 +87,11 @@ impl Leaf {
                 .flatten()
         };
         Leaf {
-            name: leaves::name(disk).unwrap_or_default(),
-            model: text(disk, "device/model"),
-            size_bytes: attribute(disk, "size").map(sectors_to_bytes),
-            read_only: flag(disk, "ro"),
+            name: leaves::name(&disk).unwrap_or_default(),
+            above,
+            model: text(&disk, "device/model"),
+            size_bytes: attribute(&disk, "size").map(sectors_to_bytes),
+            read_only: flag(&disk, "ro"),
             rotational: flag(&queue, "rotational"),
             scheduler,
             schedulers,

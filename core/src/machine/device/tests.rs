@@ -43,6 +43,7 @@ fn a_partition_gives_way_to_its_disk() {
     assert_eq!(placement.read_ahead_kb, Some(128));
     assert_eq!(placement.notes, [""; 0]);
     let expected = Leaf {
+        above: Vec::new(),
         name: "vda".into(),
         model: Some("Virtual disk".into()),
         size_bytes: Some(1 << 30),
