@@ -15,27 +15,29 @@
 //!   itself.
 //! - What the leader adds up for parallel workers that have ended is no doing of the node that is at work.
 
+#[cfg(feature = "count_every_query")]
+mod every_query;
+mod hooks;
+mod walk;
+
 use std::cell::Cell;
-use std::collections::{BTreeSet, HashSet};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use io_probe_advise::plan;
 use io_probe_core::machine::account;
 use io_probe_core::run::turns_at_work::TurnsAtWork;
-use pgrx::pg_guard;
-use pgrx::pg_sys::InstrumentOption::{INSTRUMENT_BUFFERS, INSTRUMENT_ROWS, INSTRUMENT_TIMER};
+use pgrx::pg_sys::InstrumentOption::INSTRUMENT_ROWS;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::bitmaps::{self, BitmapScan};
+use self::hooks::{counted, counted_first};
+pub(super) use self::hooks::{ends, ran, runs, started, starts};
+use super::bitmaps::BitmapScan;
 use super::copies::CopyTimes;
 use super::counts::{self, Counter, NodeCounts, Usage};
 use super::io_workers::{IoWorkers, Share};
-use super::shared_counts::{self, SharedCounts};
-use crate::pg::backend::encoding::text;
-use crate::pg::backend::interrupts;
+use super::shared_counts::SharedCounts;
 use crate::pg::backend::server;
 use crate::pg::compat;
 
@@ -250,173 +252,6 @@ impl KernelCounts {
     }
 }
 
-/// Is this the statement that is to be counted, run by EXPLAIN?
-unsafe fn is_armed(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: the caller vouches for the query.
-    unsafe {
-        !ARMED.get().is_null()
-            && (*query).sourceText == ARMED.get()
-            && (*query).instrument_options as u32 & (INSTRUMENT_ROWS | INSTRUMENT_TIMER) != 0
-    }
-}
-
-/// Takes note of a query that is about to start: the first one of a parallel worker is its own.
-pub(super) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: the executor hands us a query that is about to start.
-    unsafe {
-        if is_armed(query) && !HOW.get().prints {
-            (*query).instrument_options &= !INSTRUMENT_BUFFERS as i32;
-        }
-    }
-    if shared_counts::is_worker() && OF_WORKER.get() == OfWorker::Nothing {
-        OF_WORKER.set(OfWorker::Query(query));
-    }
-}
-
-/// Takes note of a query that has started.
-///
-/// # Safety
-/// It must have.
-pub(super) unsafe fn started(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: the caller vouches for the query.
-    unsafe {
-        if is_armed(query) {
-            start_counting(query);
-        } else {
-            #[cfg(feature = "count_every_query")]
-            every_query::count(query);
-        }
-    }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn start_counting(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as in `started`; the text is a C string.
-    unsafe {
-        ARMED.set(ptr::null());
-        interrupts::shut_down_at_exit();
-        let text = CStr::from_ptr((*query).sourceText);
-        let mut counting = Counting::of(query);
-        if (*(*query).plannedstmt).parallelModeNeeded {
-            counting.shared = SharedCounts::create(text, counting.nodes.len());
-            // Without it the workers' accounts end with them.
-            counting.knows_device &= counting.shared.is_some();
-        }
-        if !HOW.get().exact {
-            counting.io_workers = IoWorkers::of(server::read_account());
-        }
-        counting.restart();
-        COUNTING.store(Box::into_raw(Box::new(counting)), Relaxed);
-    }
-}
-
-/// The query is about to run.
-pub(super) unsafe extern "C-unwind" fn runs(query: *mut pg_sys::QueryDesc) {
-    if OF_WORKER.get() == OfWorker::Query(query) && shared_counts::counts_here() {
-        // SAFETY: the executor hands us a query that has started.
-        unsafe { start_in_worker(query) };
-    }
-}
-
-/// Only now: before it runs, a worker sets nodes up for what they share with the others.
-#[pg_guard]
-unsafe extern "C-unwind" fn start_in_worker(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: the caller vouches for the query.
-    unsafe {
-        let Some(shared) = SharedCounts::of_leader(CStr::from_ptr((*query).sourceText)) else { return };
-        interrupts::shut_down_at_exit();
-        let mut counting = Counting::of(query);
-        counting.shared = Some(shared);
-        counting.restart();
-        COUNTING.store(Box::into_raw(Box::new(counting)), Relaxed);
-    }
-}
-
-/// The query has run. A worker tells what it has counted.
-pub(super) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
-    if OF_WORKER.get() != OfWorker::Query(query) {
-        return;
-    }
-    OF_WORKER.set(OfWorker::Done);
-    // SAFETY: made by `start_in_worker`.
-    if let Some(counting) = unsafe { COUNTING.load(Relaxed).as_mut() } {
-        counting.tell();
-    }
-}
-
-/// The query is about to end.
-pub(super) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
-    let counting = COUNTING.load(Relaxed);
-    // SAFETY: the query's nodes are still there.
-    unsafe {
-        if !counting.is_null() && (*counting).estate == (*query).estate {
-            end_counted(query);
-        } else {
-            #[cfg(feature = "count_every_query")]
-            every_query::end(query);
-        }
-    }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn end_counted(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as in `ends`.
-    unsafe {
-        let counting = &mut *COUNTING.load(Relaxed);
-        counting.bitmaps.iter_mut().for_each(|bitmap| bitmap.put_back());
-        if counting.prints {
-            counting.text = Some(text(compat::plan_as_text(query)));
-        }
-    }
-}
-
-/// Calls a node's own function for the first time.
-unsafe extern "C-unwind" fn counted_first(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: as in `counted`.
-    unsafe {
-        compat::check_stack_depth();
-        (*node).ExecProcNode = Some(counted);
-        counted(node)
-    }
-}
-
-/// Calls a node's own function.
-unsafe extern "C-unwind" fn counted(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: the executor calls us for a node that has our function, which is one of a query that is being
-    // counted. An ERROR passes through: there is nothing here that would have to be dropped.
-    unsafe {
-        let counting = Counting::around((*node).state);
-        let number = (*(*node).plan).plan_node_id as usize;
-        let caller = Counting::enter(counting, number);
-        let slot = Counting::own_function(counting, number)(node);
-        Counting::go_on(counting, number, caller);
-        if !(*counting).instruments {
-            compat::count_row(node, slot);
-        }
-        slot
-    }
-}
-
-/// Calls the access method's own function.
-unsafe extern "C-unwind" fn counted_bitmap(
-    scan: pg_sys::IndexScanDesc,
-    bitmap: *mut pg_sys::TIDBitmap,
-) -> i64 {
-    // SAFETY: as in `counted`. Scans of other queries come here as well, and are in no list.
-    unsafe {
-        let own_function = bitmaps::own_function(scan);
-        match Counting::of_bitmap(scan) {
-            Some((counting, number)) => {
-                let caller = Counting::enter(counting, number);
-                let count = own_function(scan, bitmap);
-                Counting::go_on(counting, number, caller);
-                count
-            }
-            None => own_function(scan, bitmap),
-        }
-    }
-}
-
 impl Counting {
     /// Has the nodes of a query that has started call our function.
     ///
@@ -447,18 +282,8 @@ impl Counting {
             prints: HOW.get().prints,
             text: None,
         };
-        let mut walk = Walk {
-            counting: &mut counting,
-            seen: HashSet::new(),
-            above: OUTSIDE,
-            above_node: ptr::null_mut(),
-        };
         // SAFETY: as above.
-        unsafe { visit((*query).planstate, (&raw mut walk).cast()) };
-        // SAFETY: as above. EXPLAIN does not show a Gather that was added for tests.
-        if unsafe { is_invisible((*query).planstate) } {
-            counting.order.remove(0);
-        }
+        unsafe { counting.take_over_all(query) };
         counting
     }
 
@@ -751,118 +576,6 @@ impl Counting {
     }
 }
 
-/// A walk over the nodes of a plan.
-struct Walk<'a> {
-    counting: &'a mut Counting,
-    /// A subplan may be used in several places.
-    seen: HashSet<*mut pg_sys::PlanState>,
-    /// The number of the node above, and the node.
-    above: usize,
-    above_node: *mut pg_sys::PlanState,
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn visit(node: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
-    // SAFETY: called for the nodes of a plan, with the context of our walk.
-    unsafe {
-        let walk = &mut *context.cast::<Walk<'_>>();
-        if node.is_null() || !walk.seen.insert(node) {
-            return false;
-        }
-        let (above, above_node) = (walk.above, walk.above_node);
-        // Not an InitPlan or a CTE that is printed there, which others call.
-        let is_input =
-            above_node.as_ref().is_some_and(|above| above.lefttree == node || above.righttree == node);
-        walk.above = walk.counting.take_over(node, above, is_input);
-        walk.above_node = node;
-        compat::walk_below(node, visit, context);
-        (walk.above, walk.above_node) = (above, above_node);
-        false
-    }
-}
-
-/// Adds the number of a node and of those below it to a list.
-#[pg_guard]
-unsafe extern "C-unwind" fn list(node: *mut pg_sys::PlanState, context: *mut c_void) -> bool {
-    // SAFETY: called for the nodes of a plan, with such a list.
-    unsafe {
-        if !node.is_null() {
-            (*context.cast::<BTreeSet<usize>>()).extend(number_of(node));
-            compat::walk_below(node, list, context);
-        }
-        false
-    }
-}
-
-/// The number of a node in its plan; None for one that no plan of the server's has.
-unsafe fn number_of(node: *mut pg_sys::PlanState) -> Option<usize> {
-    // SAFETY: the caller vouches for the node.
-    let number = usize::try_from(unsafe { (*(*node).plan).plan_node_id }).ok();
-    number.filter(|number| *number < plan::MOST_NODES)
-}
-
-impl Counting {
-    /// Has a node call our function. Returns its number, and that of the node above if it is none of ours:
-    /// extensions make nodes that have no number of their own, or belong to another query.
-    unsafe fn take_over(&mut self, node: *mut pg_sys::PlanState, above: usize, is_input: bool) -> usize {
-        // SAFETY: the caller vouches for the node, whose tag says what it is.
-        unsafe {
-            let number = number_of(node).filter(|number| {
-                let is_taken = self.nodes.get(*number).is_some_and(|node| node.own_function.is_some());
-                (*node).state == self.estate && (*node).ExecProcNodeReal.is_some() && !is_taken
-            });
-            let Some(number) = number else {
-                self.order.push(OUTSIDE);
-                return above;
-            };
-            if self.nodes.len() <= number {
-                self.nodes.resize_with(number + 1, || CountedNode::NONE);
-            }
-            self.order.push(number);
-            let own_function = self.make_ours(node);
-            let reads_ahead = matches!(
-                (*node).type_,
-                NodeTag::T_SeqScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SampleScanState
-            );
-            let hashes = matches!((*node).type_, NodeTag::T_HashState | NodeTag::T_HashJoinState);
-            let is_of_hash = is_input && self.nodes.get(above).is_some_and(|above| above.hashes);
-            let gives_to = if is_of_hash { above } else { OUTSIDE };
-            self.nodes[number] =
-                CountedNode { own_function, reads_ahead, gives_to, hashes, ..CountedNode::NONE };
-            self.take_note(node, number, above);
-            number
-        }
-    }
-
-    /// Takes note of nodes that need more than that.
-    unsafe fn take_note(&mut self, node: *mut pg_sys::PlanState, number: usize, parent: usize) {
-        // SAFETY: as in `take_over`.
-        unsafe {
-            match (*node).type_ {
-                NodeTag::T_BitmapIndexScanState => {
-                    self.bitmaps.extend(bitmaps::watch(node.cast(), number, counted_bitmap));
-                }
-                NodeTag::T_GatherState | NodeTag::T_GatherMergeState => {
-                    let mut below = BTreeSet::new();
-                    compat::walk_below(node, list, (&raw mut below).cast());
-                    let below = below.into_iter().collect();
-                    self.gathers.push(Gather { state: node, number, below, settled: NodeCounts::default() });
-                }
-                NodeTag::T_HashJoinState if (*(*node).plan).parallel_aware => {
-                    self.hash_joins.push(HashJoin { state: node, number, parent });
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Was this node added to the top of a plan for tests, and is not shown?
-unsafe fn is_invisible(node: *mut pg_sys::PlanState) -> bool {
-    // SAFETY: the caller vouches for the node; the plan of such a state is a Gather.
-    unsafe { (*node).type_ == NodeTag::T_GatherState && (*(*node).plan.cast::<pg_sys::Gather>()).invisible }
-}
-
 /// Has a Gather workers that have not been waited for?
 unsafe fn has_running_workers(node: *mut pg_sys::PlanState) -> bool {
     // SAFETY: the caller vouches for the node, whose tag says which of the two it is.
@@ -872,58 +585,5 @@ unsafe fn has_running_workers(node: *mut pg_sys::PlanState) -> bool {
             _ => (*node.cast::<pg_sys::GatherMergeState>()).pei,
         };
         workers.as_ref().is_some_and(|workers| !workers.finished)
-    }
-}
-
-/// Counts every query, and asks for no counts: so the server's own regression suite shows whether counting
-/// changes anything. Made for that suite only.
-#[cfg(feature = "count_every_query")]
-mod every_query {
-    use super::*;
-
-    #[pg_guard]
-    pub(super) unsafe extern "C-unwind" fn count(query: *mut pg_sys::QueryDesc) {
-        // SAFETY: the query has started. What counts it is forgotten with the memory of its nodes.
-        unsafe {
-            if (*query).planstate.is_null() || shared_counts::counts_here() {
-                return;
-            }
-            let mut counting = Counting::of(query);
-            counting.restart();
-            let counting = Box::into_raw(Box::new(counting));
-            COUNTING.store(counting, Relaxed);
-            let context = (*(*query).estate).es_query_cxt;
-            let size = size_of::<pg_sys::MemoryContextCallback>();
-            let callback = pg_sys::MemoryContextAlloc(context, size).cast::<pg_sys::MemoryContextCallback>();
-            (*callback).func = Some(forget);
-            (*callback).arg = counting.cast();
-            pg_sys::MemoryContextRegisterResetCallback(context, callback);
-        }
-    }
-
-    pub(super) unsafe fn end(query: *mut pg_sys::QueryDesc) {
-        let mut counting = COUNTING.load(Relaxed);
-        // SAFETY: the query's nodes are still there, and so are all that are in the list.
-        unsafe {
-            while let Some(here) = counting.as_mut() {
-                if here.estate == (*query).estate {
-                    here.bitmaps.iter_mut().for_each(|bitmap| bitmap.put_back());
-                }
-                counting = here.outer;
-            }
-        }
-    }
-
-    unsafe extern "C-unwind" fn forget(counting: *mut c_void) {
-        let counting: *mut Counting = counting.cast();
-        // SAFETY: made by `count`, and still in the list.
-        unsafe {
-            let mut link = COUNTING.as_ptr();
-            while *link != counting {
-                link = &raw mut (**link).outer;
-            }
-            *link = (*counting).outer;
-            drop(Box::from_raw(counting));
-        }
     }
 }
