@@ -71,6 +71,10 @@ const SHARPNESS: i32 = 4;
 /// then two lie side by side.
 const BACKWARD: f64 = 0.8;
 
+/// Pages at each of several places that are read at random until the kernel sees their order: it looks for
+/// those before in the page cache, and wants more than one.
+const UNTIL_SEEN: f64 = 1.5;
+
 /// A page in shared buffers that none of the processor's caches holds, over a hit in one that they do hold.
 const FAR_PAGE: f64 = 13.0;
 /// A row on a page that was visited before, with others in between, over a hit: of a stretch of up to so many
@@ -98,12 +102,32 @@ pub struct Locality {
     pub hops: f64,
     /// Do these others lie from the end of the table to its beginning, so that no kernel reads ahead?
     pub is_backward: bool,
+    /// From where the scattered rows come at any moment; None if from anywhere.
+    pub reach: Option<Reach>,
+}
+
+/// Pages from which rows that lie far from one another come at any moment. They move through the table as the
+/// scan does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reach {
+    /// All of them.
+    pub pages: f64,
+    /// How many places of the table they lie at: as many parts of it are in the order of the index, as of
+    /// several writers.
+    pub places: f64,
 }
 
 impl Locality {
     /// Rows that lie forwards, as many on a page as anywhere.
     pub const fn of(scattered: f64, stretch: f64) -> Self {
-        Self { scattered, stretch, per_page: None, hops: 1.0 - 1.0 / stretch, is_backward: false }
+        Self {
+            scattered,
+            stretch,
+            per_page: None,
+            hops: 1.0 - 1.0 / stretch,
+            is_backward: false,
+            reach: None,
+        }
     }
 
     /// Do the rows lie in the order of the index, as far as a scan by it notices?
@@ -262,7 +286,7 @@ impl Times {
                     Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
                 };
                 // Rows in no order find their places in the bitmap in no order.
-                leaves + pages + rows * BITMAP_TUPLE * self.tuple + visited.far_rows * self.hit
+                leaves + pages + rows * BITMAP_TUPLE * self.tuple + visited.far.rows * self.hit
             }
             PlannedScan::IndexOnly => leaves + rows * INDEX_ONLY_TUPLE * self.tuple,
         }
@@ -277,25 +301,25 @@ impl Times {
     }
 
     fn with_gaps(&self, visited: &Visited, concurrency: u32) -> f64 {
+        let Visited { near, far, .. } = visited;
         let starting = if self.by_workers && concurrency != UNAIDED {
-            BEFORE_OVERLAP * (visited.near + visited.far).min(UNTIL_OVERLAP).sqrt() * self.random
+            BEFORE_OVERLAP * (near.pages + far.pages).min(UNTIL_OVERLAP).sqrt() * self.random
         } else {
             0.0
         };
-        self.ascending(visited.near, visited.near_density, concurrency)
-            + self.ascending(visited.far, visited.far_density, concurrency)
-            + starting
+        self.ascending(near, near.pages, concurrency) + self.ascending(far, far.pages, concurrency) + starting
     }
 
-    /// The time of pages that are read ascending, from the first on: as far as they come as fast as in order,
-    /// readahead has to get going. It begins with a few pages and doubles, and each time is waited for.
-    fn ascending(&self, pages: f64, density: f64, concurrency: u32) -> f64 {
+    /// The time of so many pages of a part that are read ascending, from the first on: as far as they come as
+    /// fast as in order, readahead has to get going at each place. It begins with a few pages and doubles, and
+    /// each time is waited for.
+    fn ascending(&self, part: &Part, pages: f64, concurrency: u32) -> f64 {
         if pages <= 0.0 {
             return 0.0;
         }
-        let each = self.curve.at(density, concurrency);
-        let doublings = (1.0 + pages.min(self.window)).log2();
-        pages * each + doublings * (self.in_order() / each).min(1.0) * self.random
+        let each = self.curve.at(part.density, concurrency);
+        let doublings = (1.0 + (pages / part.places).min(self.window)).log2();
+        pages * each + part.places.min(pages) * doublings * (self.in_order() / each).min(1.0) * self.random
     }
 
     /// The time of a page in order that is read when it is needed.
@@ -322,94 +346,128 @@ impl Times {
 
     /// The time of the table's pages in an index scan.
     fn one_by_one(&self, visited: &Visited, table: &Table, caches: Caches) -> f64 {
-        let far_again = self.again(FAR_AGAIN, table.pages);
-        let near_again = self.again(near_again(visited.stretch_rows), visited.stretch);
-        let again = (visited.near_rows * visited.hops - visited.near).max(0.0) * near_again
-            + (visited.far_rows - visited.far).max(0.0) * far_again;
+        let Visited { near, far, .. } = visited;
+        let far_again = match far.moves {
+            true => self.again(near_again(far.stretch_rows), far.stretch),
+            false => self.again(FAR_AGAIN, table.pages),
+        };
+        let near_again = self.again(near_again(near.stretch_rows), near.stretch);
+        let again = (near.rows * near.hops - near.pages).max(0.0) * near_again
+            + (far.rows - far.pages).max(0.0) * far_again;
         let first = match caches {
             Caches::Warm => visited.pages() * self.memory_page(visited.pages()),
-            Caches::Cold => {
-                // In order the kernel reads ahead.
-                let unforeseen = visited.unforeseen(self.window);
-                let in_order = self.ascending(visited.near - unforeseen, visited.near_density, UNAIDED);
-                in_order + (unforeseen + visited.far) * self.random
-            }
+            Caches::Cold => self.as_they_come(near) + self.as_they_come(far),
         };
         first + again
+    }
+
+    /// The time of the pages of a part that are read when they are needed: in order the kernel reads ahead.
+    fn as_they_come(&self, part: &Part) -> f64 {
+        let unforeseen = part.unforeseen(self.window);
+        let foreseen = part.pages - unforeseen;
+        // Where the scan goes from place to place, the kernel sees an order by the pages that it has cached.
+        let until_seen = match part.places > 1.0 {
+            true => part.places * UNTIL_SEEN.min(foreseen / part.places) * self.random,
+            false => 0.0,
+        };
+        self.ascending(part, foreseen, UNAIDED) + until_seen + unforeseen * self.random
     }
 }
 
 /// The pages that the rows of a range lie on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Visited {
-    /// Rows near to one another, and anywhere.
-    near_rows: f64,
-    far_rows: f64,
-    /// Pages near to one another, and which share of their stretch they are.
-    near: f64,
-    near_density: f64,
-    /// Pages anywhere, and which share of the table they are.
-    far: f64,
-    far_density: f64,
+    /// Of rows near to one another.
+    near: Part,
+    /// Of the others.
+    far: Part,
+    table_pages: f64,
+}
+
+/// The pages that a part of the rows lies on.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    rows: f64,
+    pages: f64,
+    /// Which share they are of those that they lie among.
+    density: f64,
+    /// Do the rows come from a stretch that moves as the scan does? Else from anywhere.
+    moves: bool,
+    /// Pages of the stretch at any moment, at all places together; its rows; and at how many places it lies.
     stretch: f64,
     stretch_rows: f64,
+    places: f64,
     /// How many pages further the scan is, on average, when it comes to a page of the stretch.
     apart: f64,
+    /// Share of the rows that lie on another page than the one before.
     hops: f64,
-    table_pages: f64,
     is_backward: bool,
 }
 
 impl Visited {
     pub(super) fn of(table: &Table, locality: &Locality, rows: f64) -> Self {
-        let pages = table.pages.max(1.0);
-        let per_page = (table.rows / pages).max(FEWEST);
-        let (far_rows, near_rows) = (rows * locality.scattered, rows * (1.0 - locality.scattered));
+        let table_pages = table.pages.max(1.0);
+        let per_page = (table.rows / table_pages).max(FEWEST);
         let of_near = locality.per_page.unwrap_or(per_page).max(FEWEST);
-        let stretch = (near_rows / of_near + locality.stretch).clamp(1.0, pages);
-        let near = on_pages(near_rows, stretch, of_near);
-        let far = on_pages(far_rows, pages, per_page);
-        Self {
-            near_rows,
-            far_rows,
-            near,
-            near_density: (near / stretch).clamp(0.0, 1.0),
-            far,
-            far_density: (far / pages).clamp(0.0, 1.0),
-            stretch: locality.stretch,
-            stretch_rows: locality.stretch * of_near,
-            apart: locality.stretch / of_near,
+        let near = Part {
             hops: locality.hops,
-            table_pages: pages,
             is_backward: locality.is_backward,
-        }
+            ..Part::moving(rows * (1.0 - locality.scattered), of_near, locality.stretch, 1.0, table_pages)
+        };
+        let far = rows * locality.scattered;
+        let far = match locality.reach {
+            Some(Reach { pages, places }) => Part::moving(far, per_page, pages, places, table_pages),
+            None => Part { moves: false, ..Part::moving(far, per_page, table_pages, 1.0, table_pages) },
+        };
+        Self { near, far, table_pages }
     }
 
     /// All pages, each once.
     pub(super) fn pages(&self) -> f64 {
-        self.near + self.far_alone()
+        self.near.pages + self.far.pages * self.alone()
     }
 
-    /// Of the pages anywhere, those that are not near to others as well.
-    fn far_alone(&self) -> f64 {
-        self.far * (1.0 - self.near / self.table_pages)
+    /// Which share of the far pages are not near to others as well.
+    fn alone(&self) -> f64 {
+        1.0 - self.near.pages / self.table_pages
     }
 
     /// Pages that an index scan reaches in no order that the kernel sees, which reads up to `window` pages
     /// ahead.
     pub(super) fn at_random(&self, window: f64) -> f64 {
-        self.unforeseen(window) + self.far_alone()
+        self.near.unforeseen(window) + self.far.unforeseen(window) * self.alone()
+    }
+}
+
+impl Part {
+    /// Of so many rows, `per_page` of which lie on a page, from a stretch at so many places.
+    fn moving(rows: f64, per_page: f64, stretch: f64, places: f64, table_pages: f64) -> Self {
+        let all = (rows / per_page + stretch).clamp(1.0, table_pages);
+        let pages = on_pages(rows, all, per_page);
+        Self {
+            rows,
+            pages,
+            density: (pages / all).clamp(0.0, 1.0),
+            moves: true,
+            stretch,
+            stretch_rows: stretch * per_page,
+            places,
+            apart: stretch / places / per_page,
+            hops: 1.0,
+            is_backward: false,
+        }
     }
 
-    /// Of the pages near to one another, those that the kernel can't foresee.
+    /// Pages that the kernel can't foresee in an index scan.
     fn unforeseen(&self, window: f64) -> f64 {
-        match (self.is_backward, self.stretch <= IN_ORDER) {
-            (true, true) => self.near,
-            (true, false) => BACKWARD * self.near,
+        match (self.is_backward, self.stretch / self.places <= IN_ORDER) {
+            _ if !self.moves => self.pages,
+            (true, true) => self.pages,
+            (true, false) => BACKWARD * self.pages,
             (false, true) => 0.0,
             (false, false) => {
-                let before = self.near.min(UNFORESEEN * self.stretch);
-                before + (self.near - before) * missed(self.apart / window)
+                let before = self.pages.min(UNFORESEEN * self.stretch);
+                before + (self.pages - before) * missed(self.apart / window)
             }
         }
     }
@@ -450,8 +508,9 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
     }
     // Corrects for scattered rows that are near by chance.
     let scattered = (far / rows / (1.0 - 2.0 * FAR)).min(1.0);
+    let reach = if far > FEW_FAR * rows { reach(&samples, table) } else { None };
     if scattered > MOSTLY {
-        return Some(Locality::of(1.0, 1.0));
+        return Some(Locality { reach, ..Locality::of(1.0, 1.0) });
     }
     let everywhere = (table.rows / table.pages.max(1.0)).max(FEWEST);
     let is_in_a_row = ups.min(downs) <= AGAINST * (ups + downs);
@@ -467,7 +526,86 @@ pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
         per_page: differs.then_some(per_page),
         hops: (ups + downs) / sum(&samples, |one| (one.near - 1.0).max(1.0)),
         is_backward: if is_in_a_row { downs > ups } else { falls(&samples) },
+        reach,
     })
+}
+
+/// From where the far rows of samples come, by how many pairs of them lie within some pages of one another:
+/// of rows from anywhere few do.
+fn reach(samples: &[SampledRows], table: &Table) -> Option<Reach> {
+    // Where a row counts as far.
+    let pages = table.pages * (1.0 - 2.0 * FAR);
+    let rows: Vec<f64> = samples.iter().map(|one| one.far.len() as f64).collect();
+    let all = rows.iter().map(|rows| rows * (rows - 1.0) / 2.0).sum::<f64>();
+    let distances = std::iter::successors(Some(0), |distance| Some(2 * distance + 1));
+    let counts: Vec<Pairs> = distances
+        .take_while(|distance| *distance as f64 <= table.pages * WIDEST)
+        .map(|distance| {
+            let found = sum(samples, |one| pairs_within(&one.far, distance));
+            Pairs { distance, found, by_chance: (all * (2 * distance + 1) as f64 / pages).min(all) }
+        })
+        .collect();
+    // The fewest pages that chance hardly makes more.
+    let least = counts.iter().filter(|pairs| pairs.found >= LEAST_PAIRS);
+    let closest = least.min_by(|a, b| a.surely().total_cmp(&b.surely()))?;
+    let share = closest.by_chance / closest.found;
+    if share > CONFINED {
+        return None;
+    }
+    Some(Reach { pages: (share * pages).max(1.0), places: places(samples, &counts).unwrap_or(1.0) })
+}
+
+/// At how many places the far rows of a sample lie; None if these are not apart from one another.
+fn places(samples: &[SampledRows], counts: &[Pairs]) -> Option<f64> {
+    let most = counts.iter().map(Pairs::excess).fold(0.0, f64::max);
+    let width = counts.iter().find(|pairs| pairs.excess() >= WITHIN * most)?;
+    if width.found < SEPARATE * width.by_chance {
+        return None;
+    }
+    let seen = mean(samples.iter().map(|one| {
+        let next = one.far.windows(2).filter(|step| step[1] - step[0] > width.distance).count();
+        (next + 1) as f64
+    }));
+    let rows = mean(samples.iter().map(|one| one.far.len() as f64));
+    // With fewer than two rows at a place, others have none: how many pairs there are tells.
+    let of_pairs = || rows * rows * samples.len() as f64 / (2.0 * most);
+    Some(if seen <= rows / 2.0 { seen } else { seen.max(of_pairs()) })
+}
+
+/// How many pairs of far rows lie within some pages of one another.
+struct Pairs {
+    distance: u64,
+    found: f64,
+    /// As many would of rows from anywhere.
+    by_chance: f64,
+}
+
+impl Pairs {
+    fn excess(&self) -> f64 {
+        self.found - self.by_chance
+    }
+
+    /// Which share of the table the rows come from, at most.
+    fn surely(&self) -> f64 {
+        self.by_chance / (self.found - 2.0 * self.found.sqrt())
+    }
+}
+
+/// How many pairs of ascending pages lie within a distance.
+fn pairs_within(pages: &[u64], distance: u64) -> f64 {
+    let mut first = 0;
+    let pairs = pages.iter().enumerate().map(|(place, page)| {
+        while page - pages[first] > distance {
+            first += 1;
+        }
+        place - first
+    });
+    pairs.sum::<usize>() as f64
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    values.sum::<f64>() / count
 }
 
 /// Do the samples lie from the end of the table to its beginning? Where rows are displaced by more than a
@@ -500,7 +638,8 @@ struct SampledRows {
     at: u64,
     /// Rows near to the middle of the sample.
     near: f64,
-    /// Pages that the others lie on.
+    /// The pages of the others, ascending; and how many these are, each once.
+    far: Vec<u64>,
     far_pages: f64,
     /// Pages that the near rows span: all of them, and the middle 80 %.
     all: f64,
@@ -526,8 +665,9 @@ impl SampledRows {
         sorted.sort_unstable();
         let middle = sorted[sorted.len() / 2];
         sorted.retain(|page| page.abs_diff(middle) as f64 <= far);
-        let (near, others): (Vec<u64>, Vec<u64>) =
+        let (near, mut others): (Vec<u64>, Vec<u64>) =
             pages.iter().partition(|page| page.abs_diff(middle) as f64 <= far);
+        others.sort_unstable();
         let [first, tenth, ninth_tenth, last] =
             [0.0, 0.1, 0.9, 1.0].map(|share| sorted[((sorted.len() - 1) as f64 * share) as usize]);
         Self {
@@ -535,6 +675,7 @@ impl SampledRows {
             at: middle,
             near: near.len() as f64,
             far_pages: others.iter().collect::<HashSet<_>>().len() as f64,
+            far: others,
             all: (last - first) as f64,
             middle: (ninth_tenth - tenth) as f64,
             ups: near.windows(2).filter(|step| step[1] > step[0]).count() as f64,
@@ -560,6 +701,15 @@ const FEW_FAR: f64 = 0.05;
 const HARDLY_ANY: f64 = 0.01;
 /// If more than this share of the rows lie anywhere, all do.
 const MOSTLY: f64 = 0.9;
+/// Far rows come from a part of the table if that is at most this share of it.
+const CONFINED: f64 = 0.7;
+/// Pairs of far rows are counted within up to this share of the table; of fewer pairs chance may make as many.
+const WIDEST: f64 = 0.02;
+const LEAST_PAIRS: f64 = 20.0;
+/// The pages within which most pairs lie that chance does not make are a place; places are apart if there are
+/// so many times as many pairs as by chance.
+const WITHIN: f64 = 0.8;
+const SEPARATE: f64 = 3.0;
 /// Rows lie in a row if no more than this share of the steps goes the other way.
 const AGAINST: f64 = 0.1;
 /// Samples lie backwards if at least this share of their pairs does: of samples in no order a half does, and

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 pub use self::series::WaySeries;
 pub use self::spans::NotCold;
-pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Tier};
+pub use self::times::{Estimate, MeasuredTime, PageTimes, Pattern, Sparse, Tier};
 use self::turns::Turns;
 use crate::Result;
 use crate::files::RelationFiles;
