@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-use io_probe_advise::page_costs::model::{Caches, Index, Locality, PlannedScan, Table, Times, locality};
+use io_probe_advise::page_costs::locality::{Locality, locality};
+use io_probe_advise::page_costs::model::{Caches, Index, PlannedScan, Table, Times};
 use io_probe_core::measure::page_times::{Estimate, PageTimes, Sparse};
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Normal};
@@ -162,19 +163,6 @@ fn judge(path: &Path, localities: &BTreeMap<&str, Locality>) -> Result<()> {
             };
             verdict.add(&scans, predicted);
             tables.entry(table).or_default().add(&scans, predicted);
-            if std::env::var("DUMP").is_ok_and(|d| d == format!("{machine}-{method}-{buffers}")) {
-                for scan in &scans {
-                    println!(
-                        "{table} {} eic {} rows {} pages {} cold {:.0} ms pred {:.0} ms",
-                        format!("{:?}", scan.plan),
-                        scan.concurrency,
-                        scan.rows,
-                        scan.pages,
-                        scan.cold / 1e3,
-                        predicted(scan) / 1e3
-                    );
-                }
-            }
         }
         println!("{machine:<16} {method:<10} {buffers:<7} {verdict}");
         for (table, verdict) in tables {
@@ -216,16 +204,6 @@ fn times_of(scans: &[Scan], method: &str, buffers: &str) -> Option<Times> {
         tuple: Some(estimate(tuple)),
     };
     let pages = if buffers == "4GB" { 524_288.0 } else { 4_194_304.0 };
-    eprintln!(
-        "{method} {buffers} seq {device_sequential:.2} random {device_random:.1} tuple {tuple:.4} hit {hit:.3} os {os:.3} warm_page {warm_page:.2}; {}",
-        times
-            .sparse
-            .iter()
-            .filter(|s| s.concurrency != 16)
-            .map(|s| format!("{}@{:.3}={:.1}", s.concurrency, s.density, s.time.us))
-            .collect::<Vec<_>>()
-            .join(" ")
-    );
     Some(Times::of(&times, pages, WINDOW).ok()?.by_workers(method.starts_with("worker")))
 }
 

@@ -18,7 +18,8 @@
 //! - It is as good as the model's times, and as the ranges are like those that queries ask for.
 
 use super::choose::{Asked, Judged, Regret, Slowdown, judge, slowdowns};
-use super::model::{Locality, PlannedScan, Times};
+use super::locality::Locality;
+use super::model::{PlannedScan, Times};
 use crate::plateau::{AS_GOOD, INNER, TWO_THIRDS, least_by, off_place};
 
 /// Correlations to ask for, without a sign.

@@ -71,7 +71,7 @@ pub fn joint(
 mod tests {
     use super::*;
     use crate::page_costs::correlation::tests::{CONCURRENCIES, JITTERED, asked, picks, times};
-    use crate::page_costs::model::Locality;
+    use crate::page_costs::locality::Locality;
 
     const DEFAULT: CostPair = CostPair { sequential: 1.0, random: 4.0 };
 

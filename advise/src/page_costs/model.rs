@@ -30,9 +30,9 @@
 //! Cardenas, "Analysis and performance of inverted data base structures", Communications of the ACM 18
 //! (1975), for how many pages a number of rows lie on.
 
-use std::collections::HashSet;
-
 use super::curve::GapCurve;
+use super::locality::Locality;
+use super::visited::{Part, Visited};
 use io_probe_core::measure::page_times::PageTimes;
 
 /// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
@@ -58,19 +58,6 @@ const UNAIDED: u32 = 0;
 const UNTIL_OVERLAP: f64 = 200.0;
 const BEFORE_OVERLAP: f64 = 1.25;
 
-/// Longest stretch, in pages, that is as good as in order.
-const IN_ORDER: f64 = 4.0;
-/// Share of a longer stretch that is visited before the kernel sees an order in it.
-const UNFORESEEN: f64 = 0.75;
-/// Share of the pages behind it that the kernel never sees an order in, where its window is much too small.
-const NEVER: f64 = 0.68;
-/// Windows apart from which on it misses half of those, and how sharp the change is.
-const WINDOWS_APART: f64 = 2.5;
-const SHARPNESS: i32 = 4;
-/// Share of the pages of a longer stretch that wait if it moves towards the beginning of the table: now and
-/// then two lie side by side.
-const BACKWARD: f64 = 0.8;
-
 /// Pages at each of several places that are read at random until the kernel sees their order: it looks for
 /// those before in the page cache, and wants more than one.
 const UNTIL_SEEN: f64 = 1.5;
@@ -86,67 +73,6 @@ const AGAIN_GROWS: f64 = 0.4;
 const FAR_AGAIN: f64 = 7.0;
 /// What it takes to push another page out of shared buffers, in such hits.
 const PUSHING: f64 = 15.0;
-
-/// Where the rows lie that follow one another in an index.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Locality {
-    /// Share of the rows that lie anywhere in the table. Of few, those on one page in a row count once.
-    pub scattered: f64,
-    /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the
-    /// index, or in the other.
-    pub stretch: f64,
-    /// How many of these others are on a page where they follow one another, if not as many as anywhere: of
-    /// equal values spread over the table, or of an index on some rows that lie together.
-    pub per_page: Option<f64>,
-    /// Share of these others that lie on another page than the one before.
-    pub hops: f64,
-    /// Do these others lie from the end of the table to its beginning, so that no kernel reads ahead?
-    pub is_backward: bool,
-    /// From where the scattered rows come at any moment; None if from anywhere.
-    pub reach: Option<Reach>,
-}
-
-/// Pages from which rows that lie far from one another come at any moment. They move through the table as the
-/// scan does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reach {
-    /// All of them.
-    pub pages: f64,
-    /// How many places of the table they lie at: as many parts of it are in the order of the index, as of
-    /// several writers.
-    pub places: f64,
-}
-
-impl Locality {
-    /// Rows that lie forwards, as many on a page as anywhere.
-    pub const fn of(scattered: f64, stretch: f64) -> Self {
-        Self {
-            scattered,
-            stretch,
-            per_page: None,
-            hops: 1.0 - 1.0 / stretch,
-            is_backward: false,
-            reach: None,
-        }
-    }
-
-    /// Do the rows lie in the order of the index, as far as a scan by it notices?
-    pub fn is_in_order(&self) -> bool {
-        self.scattered <= HARDLY_ANY && self.stretch <= IN_ORDER && !self.is_backward
-    }
-
-    /// Do the rows lie alike, as far as a range visits them?
-    pub fn is_like(&self, other: &Self) -> bool {
-        (self.scattered - other.scattered).abs() <= 0.1
-            && is_near(self.stretch.max(IN_ORDER), other.stretch.max(IN_ORDER))
-            && is_near(self.per_page.unwrap_or(0.0), other.per_page.unwrap_or(0.0))
-            && self.is_backward == other.is_backward
-    }
-}
-
-fn is_near(a: f64, b: f64) -> bool {
-    a.max(b) <= 2.0 * a.min(b)
-}
 
 /// A table.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -307,19 +233,24 @@ impl Times {
         } else {
             0.0
         };
-        self.ascending(near, near.pages, concurrency) + self.ascending(far, far.pages, concurrency) + starting
+        self.ascending(near, concurrency) + self.ascending(far, concurrency) + starting
     }
 
-    /// The time of so many pages of a part that are read ascending, from the first on: as far as they come as
-    /// fast as in order, readahead has to get going at each place. It begins with a few pages and doubles, and
-    /// each time is waited for.
-    fn ascending(&self, part: &Part, pages: f64, concurrency: u32) -> f64 {
-        if pages <= 0.0 {
-            return 0.0;
-        }
-        let each = self.curve.at(part.density, concurrency);
+    /// The time of all pages of a part that are read ascending.
+    fn ascending(&self, part: &Part, concurrency: u32) -> f64 {
+        let pages: f64 =
+            part.profile().iter().map(|(pages, density)| pages * self.curve.at(*density, concurrency)).sum();
+        pages + self.going(part, part.pages, concurrency)
+    }
+
+    /// What so many pages of a part take besides, until readahead has got going: as far as they come as fast
+    /// as in order, it begins with a few pages and doubles, and each time is waited for; at each place if
+    /// nobody else asks for pages ahead.
+    fn going(&self, part: &Part, pages: f64, concurrency: u32) -> f64 {
+        let places = if concurrency == UNAIDED { part.places.min(pages) } else { pages.min(1.0) };
         let doublings = (1.0 + (pages / part.places).min(self.window)).log2();
-        pages * each + part.places.min(pages) * doublings * (self.in_order() / each).min(1.0) * self.random
+        let in_order = (self.in_order() / self.curve.at(part.density, concurrency)).min(1.0);
+        places * doublings * in_order * self.random
     }
 
     /// The time of a page in order that is read when it is needed.
@@ -370,106 +301,8 @@ impl Times {
             true => part.places * UNTIL_SEEN.min(foreseen / part.places) * self.random,
             false => 0.0,
         };
-        self.ascending(part, foreseen, UNAIDED) + until_seen + unforeseen * self.random
-    }
-}
-
-/// The pages that the rows of a range lie on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Visited {
-    /// Of rows near to one another.
-    near: Part,
-    /// Of the others.
-    far: Part,
-    table_pages: f64,
-}
-
-/// The pages that a part of the rows lies on.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    rows: f64,
-    pages: f64,
-    /// Which share they are of those that they lie among.
-    density: f64,
-    /// Do the rows come from a stretch that moves as the scan does? Else from anywhere.
-    moves: bool,
-    /// Pages of the stretch at any moment, at all places together; its rows; and at how many places it lies.
-    stretch: f64,
-    stretch_rows: f64,
-    places: f64,
-    /// How many pages further the scan is, on average, when it comes to a page of the stretch.
-    apart: f64,
-    /// Share of the rows that lie on another page than the one before.
-    hops: f64,
-    is_backward: bool,
-}
-
-impl Visited {
-    pub(super) fn of(table: &Table, locality: &Locality, rows: f64) -> Self {
-        let table_pages = table.pages.max(1.0);
-        let per_page = (table.rows / table_pages).max(FEWEST);
-        let of_near = locality.per_page.unwrap_or(per_page).max(FEWEST);
-        let near = Part {
-            hops: locality.hops,
-            is_backward: locality.is_backward,
-            ..Part::moving(rows * (1.0 - locality.scattered), of_near, locality.stretch, 1.0, table_pages)
-        };
-        let far = rows * locality.scattered;
-        let far = match locality.reach {
-            Some(Reach { pages, places }) => Part::moving(far, per_page, pages, places, table_pages),
-            None => Part { moves: false, ..Part::moving(far, per_page, table_pages, 1.0, table_pages) },
-        };
-        Self { near, far, table_pages }
-    }
-
-    /// All pages, each once.
-    pub(super) fn pages(&self) -> f64 {
-        self.near.pages + self.far.pages * self.alone()
-    }
-
-    /// Which share of the far pages are not near to others as well.
-    fn alone(&self) -> f64 {
-        1.0 - self.near.pages / self.table_pages
-    }
-
-    /// Pages that an index scan reaches in no order that the kernel sees, which reads up to `window` pages
-    /// ahead.
-    pub(super) fn at_random(&self, window: f64) -> f64 {
-        self.near.unforeseen(window) + self.far.unforeseen(window) * self.alone()
-    }
-}
-
-impl Part {
-    /// Of so many rows, `per_page` of which lie on a page, from a stretch at so many places.
-    fn moving(rows: f64, per_page: f64, stretch: f64, places: f64, table_pages: f64) -> Self {
-        let all = (rows / per_page + stretch).clamp(1.0, table_pages);
-        let pages = on_pages(rows, all, per_page);
-        Self {
-            rows,
-            pages,
-            density: (pages / all).clamp(0.0, 1.0),
-            moves: true,
-            stretch,
-            stretch_rows: stretch * per_page,
-            places,
-            apart: stretch / places / per_page,
-            hops: 1.0,
-            is_backward: false,
-        }
-    }
-
-    /// Pages that the kernel can't foresee in an index scan.
-    fn unforeseen(&self, window: f64) -> f64 {
-        match (self.is_backward, self.stretch / self.places <= IN_ORDER) {
-            _ if !self.moves => self.pages,
-            (true, true) => self.pages,
-            (true, false) => BACKWARD * self.pages,
-            (false, true) => 0.0,
-            (false, false) => {
-                let before = self.pages.min(UNFORESEEN * self.stretch);
-                before + (self.pages - before) * missed(self.apart / window)
-            }
-        }
+        let in_order = foreseen * self.curve.at(part.density, UNAIDED) + self.going(part, foreseen, UNAIDED);
+        in_order + until_seen + unforeseen * self.random
     }
 }
 
@@ -478,251 +311,5 @@ fn near_again(rows: f64) -> f64 {
     (NEAR_AGAIN * (rows / CACHED_ROWS).max(1.0).powf(AGAIN_GROWS)).min(FAR_AGAIN)
 }
 
-/// Share of the pages of a moving stretch that the kernel does not foresee, if the scan comes to a page when
-/// it is so many windows further. Up to two windows it reads ahead of the stretch, and the scan finds all.
-/// (With `WINDOWS_APART` 2 and `SHARPNESS` 2 this is within 0.05 of a simulation without large folios.)
-fn missed(windows: f64) -> f64 {
-    NEVER / (1.0 + (WINDOWS_APART / windows).powi(SHARPNESS))
-}
-
-/// On how many of `pages` pages `rows` rows lie, if any row may lie on any.
-fn on_pages(rows: f64, pages: f64, per_page: f64) -> f64 {
-    let few = pages * (1.0 - (1.0 - 1.0 / pages.max(1.0)).powf(rows));
-    // Whole pages at most, and not fewer than the rows fill.
-    few.max((rows / per_page).min(pages)).min(rows.max(0.0)).min(pages)
-}
-
-/// Where the rows of an index lie, by samples in its order: in each, the pages of rows that follow one
-/// another in the index. None without a sample of several rows.
-pub fn locality(samples: &[Vec<u64>], table: &Table) -> Option<Locality> {
-    let samples = SampledRows::all(samples, table);
-    if samples.is_empty() {
-        return None;
-    }
-    let rows = sum(&samples, |one| one.rows);
-    let (ups, downs) = (sum(&samples, |one| one.ups), sum(&samples, |one| one.downs));
-    let mut far = rows - sum(&samples, |one| one.near);
-    if far <= FEW_FAR * rows {
-        // Of few, more than by chance may lie on one page, which is read once: new versions of rows.
-        far = sum(&samples, |one| one.far_pages);
-    }
-    // Corrects for scattered rows that are near by chance.
-    let scattered = (far / rows / (1.0 - 2.0 * FAR)).min(1.0);
-    let reach = if far > FEW_FAR * rows { reach(&samples, table) } else { None };
-    if scattered > MOSTLY {
-        return Some(Locality { reach, ..Locality::of(1.0, 1.0) });
-    }
-    let everywhere = (table.rows / table.pages.max(1.0)).max(FEWEST);
-    let is_in_a_row = ups.min(downs) <= AGAINST * (ups + downs);
-    let of_samples = median(samples.iter().map(|one| one.near / (one.all + 1.0)))?;
-    // How many are on a page is known to some rows only.
-    let differs = is_in_a_row && !(1.0 / APART..=APART).contains(&(of_samples / everywhere));
-    let per_page = if differs { of_samples } else { everywhere };
-    // What the middle 80 % span, beyond what as many rows in order do.
-    let stretch = median(samples.iter().map(|one| (one.middle / 0.8 - one.near / per_page).max(1.0)))?;
-    Some(Locality {
-        scattered,
-        stretch,
-        per_page: differs.then_some(per_page),
-        hops: (ups + downs) / sum(&samples, |one| (one.near - 1.0).max(1.0)),
-        is_backward: if is_in_a_row { downs > ups } else { falls(&samples) },
-        reach,
-    })
-}
-
-/// From where the far rows of samples come, by how many pairs of them lie within some pages of one another:
-/// of rows from anywhere few do.
-fn reach(samples: &[SampledRows], table: &Table) -> Option<Reach> {
-    // Where a row counts as far.
-    let pages = table.pages * (1.0 - 2.0 * FAR);
-    let rows: Vec<f64> = samples.iter().map(|one| one.far.len() as f64).collect();
-    let all = rows.iter().map(|rows| rows * (rows - 1.0) / 2.0).sum::<f64>();
-    let distances = std::iter::successors(Some(0), |distance| Some(2 * distance + 1));
-    let counts: Vec<Pairs> = distances
-        .take_while(|distance| *distance as f64 <= table.pages * WIDEST)
-        .map(|distance| {
-            let found = sum(samples, |one| pairs_within(&one.far, distance));
-            Pairs { distance, found, by_chance: (all * (2 * distance + 1) as f64 / pages).min(all) }
-        })
-        .collect();
-    // The fewest pages that chance hardly makes more.
-    let least = counts.iter().filter(|pairs| pairs.found >= LEAST_PAIRS);
-    let closest = least.min_by(|a, b| a.surely().total_cmp(&b.surely()))?;
-    let share = closest.by_chance / closest.found;
-    if share > CONFINED {
-        return None;
-    }
-    Some(Reach { pages: (share * pages).max(1.0), places: places(samples, &counts).unwrap_or(1.0) })
-}
-
-/// At how many places the far rows of a sample lie; None if these are not apart from one another.
-fn places(samples: &[SampledRows], counts: &[Pairs]) -> Option<f64> {
-    let most = counts.iter().map(Pairs::excess).fold(0.0, f64::max);
-    let width = counts.iter().find(|pairs| pairs.excess() >= WITHIN * most)?;
-    if width.found < SEPARATE * width.by_chance {
-        return None;
-    }
-    let seen = mean(samples.iter().map(|one| {
-        let next = one.far.windows(2).filter(|step| step[1] - step[0] > width.distance).count();
-        (next + 1) as f64
-    }));
-    let rows = mean(samples.iter().map(|one| one.far.len() as f64));
-    // With fewer than two rows at a place, others have none: how many pairs there are tells.
-    let of_pairs = || rows * rows * samples.len() as f64 / (2.0 * most);
-    Some(if seen <= rows / 2.0 { seen } else { seen.max(of_pairs()) })
-}
-
-/// How many pairs of far rows lie within some pages of one another.
-struct Pairs {
-    distance: u64,
-    found: f64,
-    /// As many would of rows from anywhere.
-    by_chance: f64,
-}
-
-impl Pairs {
-    fn excess(&self) -> f64 {
-        self.found - self.by_chance
-    }
-
-    /// Which share of the table the rows come from, at most.
-    fn surely(&self) -> f64 {
-        self.by_chance / (self.found - 2.0 * self.found.sqrt())
-    }
-}
-
-/// How many pairs of ascending pages lie within a distance.
-fn pairs_within(pages: &[u64], distance: u64) -> f64 {
-    let mut first = 0;
-    let pairs = pages.iter().enumerate().map(|(place, page)| {
-        while page - pages[first] > distance {
-            first += 1;
-        }
-        place - first
-    });
-    pairs.sum::<usize>() as f64
-}
-
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len().max(1) as f64;
-    values.sum::<f64>() / count
-}
-
-/// Do the samples lie from the end of the table to its beginning? Where rows are displaced by more than a
-/// sample spans, their steps don't tell.
-fn falls(samples: &[SampledRows]) -> bool {
-    let (mut ups, mut downs) = (0.0, 0.0);
-    for (place, one) in samples.iter().enumerate() {
-        ups += samples[place + 1..].iter().filter(|later| later.at > one.at).count() as f64;
-        downs += samples[place + 1..].iter().filter(|later| later.at < one.at).count() as f64;
-    }
-    downs >= FALLING * (ups + downs) && downs > 0.0
-}
-
-/// Do rows that lie far from the others lie anywhere? If several of them are on one page each time, they
-/// have an order of their own.
-pub(super) fn lie_anywhere(samples: &[Vec<u64>], table: &Table) -> bool {
-    let samples = SampledRows::all(samples, table);
-    let (rows, far) = (sum(&samples, |one| one.rows), sum(&samples, |one| one.rows - one.near));
-    far <= FEW_FAR * rows || sum(&samples, |one| one.far_pages) >= ALONE * far
-}
-
-fn sum(samples: &[SampledRows], count: impl Fn(&SampledRows) -> f64) -> f64 {
-    samples.iter().map(count).sum()
-}
-
-/// What a sample says of its rows.
-struct SampledRows {
-    rows: f64,
-    /// The page in the middle of the sample.
-    at: u64,
-    /// Rows near to the middle of the sample.
-    near: f64,
-    /// The pages of the others, ascending; and how many these are, each once.
-    far: Vec<u64>,
-    far_pages: f64,
-    /// Pages that the near rows span: all of them, and the middle 80 %.
-    all: f64,
-    middle: f64,
-    /// How often the next near row lies on a later page, and on an earlier one.
-    ups: f64,
-    downs: f64,
-}
-
-impl SampledRows {
-    /// What each sample says that has enough rows.
-    fn all(samples: &[Vec<u64>], table: &Table) -> Vec<Self> {
-        // Of more, a part would lie far away in any order.
-        let most = (table.rows * FAR) as usize;
-        let short = samples.iter().map(|sample| &sample[..sample.len().min(most)]);
-        let of_several = short.filter(|sample| sample.len() >= LEAST_SAMPLE);
-        of_several.map(|sample| Self::of(sample, table.pages * FAR)).collect()
-    }
-
-    /// A row is near up to `far` pages from the middle: a tenth of scattered rows are, by chance.
-    fn of(pages: &[u64], far: f64) -> Self {
-        let mut sorted = pages.to_vec();
-        sorted.sort_unstable();
-        let middle = sorted[sorted.len() / 2];
-        sorted.retain(|page| page.abs_diff(middle) as f64 <= far);
-        let (near, mut others): (Vec<u64>, Vec<u64>) =
-            pages.iter().partition(|page| page.abs_diff(middle) as f64 <= far);
-        others.sort_unstable();
-        let [first, tenth, ninth_tenth, last] =
-            [0.0, 0.1, 0.9, 1.0].map(|share| sorted[((sorted.len() - 1) as f64 * share) as usize]);
-        Self {
-            rows: pages.len() as f64,
-            at: middle,
-            near: near.len() as f64,
-            far_pages: others.iter().collect::<HashSet<_>>().len() as f64,
-            far: others,
-            all: (last - first) as f64,
-            middle: (ninth_tenth - tenth) as f64,
-            ups: near.windows(2).filter(|step| step[1] > step[0]).count() as f64,
-            downs: near.windows(2).filter(|step| step[1] < step[0]).count() as f64,
-        }
-    }
-}
-
-/// The middle value; None without any.
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
-/// Rows further from the middle of a sample than this share of the table lie anywhere.
-const FAR: f64 = 0.05;
-/// Least pages per far row with which these rows count as scattered: on fewer pages they are in an order.
-const ALONE: f64 = 0.6;
-/// Up to this share of far rows need not be scattered: how many pages they are on is known.
-const FEW_FAR: f64 = 0.05;
-/// Largest share of scattered rows with which the others count as in order.
-const HARDLY_ANY: f64 = 0.01;
-/// If more than this share of the rows lie anywhere, all do.
-const MOSTLY: f64 = 0.9;
-/// Far rows come from a part of the table if that is at most this share of it.
-const CONFINED: f64 = 0.7;
-/// Pairs of far rows are counted within up to this share of the table; of fewer pairs chance may make as many.
-const WIDEST: f64 = 0.02;
-const LEAST_PAIRS: f64 = 20.0;
-/// The pages within which most pairs lie that chance does not make are a place; places are apart if there are
-/// so many times as many pairs as by chance.
-const WITHIN: f64 = 0.8;
-const SEPARATE: f64 = 3.0;
-/// Rows lie in a row if no more than this share of the steps goes the other way.
-const AGAINST: f64 = 0.1;
-/// Samples lie backwards if at least this share of their pairs does: of samples in no order a half does, and
-/// of twelve this many in one case of two hundred.
-const FALLING: f64 = 0.75;
-/// Numbers of rows a page differ if one is over the other by this factor.
-const APART: f64 = 2.0;
-/// Fewest rows a page: an index of some of them may skip pages.
-const FEWEST: f64 = 1e-6;
-/// A sample of fewer rows says nothing.
-const LEAST_SAMPLE: usize = 16;
-
-#[cfg(test)]
-mod readahead;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::page_costs::curve::{Use, choose_concurrency};
-use crate::page_costs::model::Locality;
+use crate::page_costs::locality::Locality;
 use io_probe_core::measure::page_times::times::Sparse;
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
 use rand::SeedableRng;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::page_costs::model::Locality;
+use crate::page_costs::locality::Locality;
 use io_probe_core::measure::page_times::times::{Estimate, PageTimes, Sparse};
 
 /// Ten rows a page.

@@ -1,10 +1,8 @@
 use super::*;
+use crate::page_costs::visited::UNFORESEEN;
 use io_probe_core::measure::page_times::Estimate;
 use io_probe_core::measure::page_times::times::Sparse;
 use proptest::prelude::*;
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 fn exactly(us: f64) -> Estimate {
     Estimate { us, interval: None }
@@ -183,6 +181,7 @@ fn workers_overlap_only_after_some_pages() {
     // Rows near and far are of one scan.
     let of_both = Locality::of(0.3, 100.0);
     let Visited { near, far, .. } = Visited::of(&TABLE, &of_both, 40.0);
+    let (near, far) = (near.pages, far.pages);
     let of =
         |times: &Times| times.of_scan(PlannedScan::Bitmap, &TABLE, &index(of_both), 40.0, 16, Caches::Cold);
     let both = of(&times.clone().by_workers(true)) - of(&times);
@@ -197,10 +196,16 @@ fn workers_overlap_only_after_some_pages() {
 #[test]
 fn what_comes_more_slowly_than_in_order_does_not_wait_for_readahead() {
     let times = Times::of(&page_times(&[(1.0, 0, 8.0), (0.1, 16, 32.0)]), 1e6, WINDOW).expect("all times");
-    assert!(close(times.ascending(1.0, 0.1, 16), 32.0 + 64.0 / 4.0));
-    assert!(close(times.ascending(15.0, 1.0, 0), 15.0 * 8.0 + 4.0 * 64.0));
-    assert!(close(times.ascending(1e6, 1.0, 0), 8e6 + (1.0 + WINDOW).log2() * 64.0));
-    assert!(close(times.ascending(0.0, 1.0, 0), 0.0));
+    let part = |pages, density| Part { pages, density, ..Visited::of(&TABLE, &ANYWHERE, 10.0).far };
+    assert!(close(times.ascending(&part(1.0, 0.1), 16), 32.0 + 64.0 / 4.0));
+    assert!(close(times.ascending(&part(15.0, 1.0), 0), 15.0 * 8.0 + 4.0 * 64.0));
+    assert!(close(times.ascending(&part(1e6, 1.0), 0), 8e6 + (1.0 + WINDOW).log2() * 64.0));
+    assert!(close(times.ascending(&part(0.0, 1.0), 0), 0.0));
+    // At each of five places, unless pages are asked for ahead.
+    let at_places = Part { places: 5.0, ..part(15.0, 1.0) };
+    assert!(close(times.ascending(&at_places, 0), 15.0 * 8.0 + 5.0 * 2.0 * 64.0));
+    let ahead = Times::of(&page_times(&[(1.0, 0, 8.0), (1.0, 16, 8.0)]), 1e6, WINDOW).expect("all times");
+    assert!(close(ahead.ascending(&at_places, 16), 15.0 * 8.0 + 2.0 * 64.0));
 }
 
 #[test]
@@ -212,30 +217,6 @@ fn what_is_lacking_is_named() {
     assert_eq!(lacks(PageTimes { sparse: Vec::new(), ..all.clone() }), Some("reads with gaps"));
     assert_eq!(lacks(PageTimes { device_random: None, ..all.clone() }), Some("random reads from the device"));
     assert_eq!(lacks(PageTimes { shared: None, ..all }), Some("a hit in shared buffers"));
-}
-
-#[test]
-fn rows_lie_on_as_many_pages_as_in_a_simulation() {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-    let (pages, per_page) = (500_usize, 10_usize);
-    let mut places: Vec<usize> = (0..pages * per_page).map(|row| row / per_page).collect();
-    for rows in [1, 10, 100, 500, 1000, 2500, 5000] {
-        let rounds = 20;
-        let mut visited = 0;
-        for _ in 0..rounds {
-            let (chosen, _) = places.partial_shuffle(&mut rng, rows);
-            let mut chosen = chosen.to_vec();
-            chosen.sort_unstable();
-            chosen.dedup();
-            visited += chosen.len();
-        }
-        let simulated = visited as f64 / f64::from(rounds);
-        let formula = on_pages(rows as f64, pages as f64, per_page as f64);
-        assert!((formula / simulated - 1.0).abs() < 0.04, "{rows}: {formula}, not {simulated}");
-    }
-    assert_eq!(on_pages(0.0, 100.0, 10.0), 0.0);
-    // Rows of an index in order of a table fill their pages.
-    assert_eq!(on_pages(10.0, 1.0, 10.0), 1.0);
 }
 
 /// Cold index scans of PostgreSQL 18 on a volume that was held at 125 MiB/s, in milliseconds, where a random
@@ -273,52 +254,6 @@ fn forced_scans_of_a_stretch_took_what_is_predicted() {
             );
         }
     }
-}
-
-const LARGE: Table = Table { pages: 10_000.0, rows: 100_000.0 };
-
-/// Where the rows of a simulated index are, by samples of 200 that follow one another in it.
-fn sampled(mut page: impl FnMut(u64, &mut Xoshiro256PlusPlus) -> u64) -> Locality {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
-    let mut starts: Vec<u64> = (0..40).map(|_| rng.random_range(5000..94_000)).collect();
-    starts.sort_unstable();
-    let of = |start: u64| (start..start + 200).map(|row| page(row, &mut rng)).collect();
-    let samples: Vec<Vec<u64>> = starts.into_iter().map(of).collect();
-    locality(&samples, &LARGE).expect("samples")
-}
-
-#[test]
-fn where_rows_lie() {
-    // On a page are ten rows that follow one another.
-    let in_order = sampled(|row, _| row / 10);
-    assert!((0.09..0.11).contains(&in_order.hops), "{in_order:?}");
-    assert_eq!(Locality { hops: 0.0, ..in_order }, IN_THE_ORDER);
-    // Ten rows of two pages, in no order.
-    let found = sampled(|row, rng| row / 10 + rng.random_range(0..=1));
-    assert!((0.4..0.6).contains(&found.hops) && found.is_in_order(), "{found:?}");
-    assert_eq!(sampled(|_, rng| rng.random_range(0..10_000)), ANYWHERE);
-    for jitter in [20, 100, 200] {
-        let found = sampled(|row, rng| row / 10 + rng.random_range(0..=2 * jitter) - jitter);
-        let stretch = 2.0 * jitter as f64;
-        assert_eq!(found.scattered, 0.0, "{jitter}: {found:?}");
-        assert!(found.hops > 0.95 && !found.is_in_order() && !found.is_backward, "{jitter}: {found:?}");
-        assert!((0.55 * stretch..1.2 * stretch).contains(&found.stretch), "{jitter}: {found:?}");
-    }
-    // The steps of a sample don't show that it lies backwards, but the samples do.
-    let found = sampled(|row, rng| (100_000 - row) / 10 + rng.random_range(0..=400));
-    assert!(found.is_backward && (220.0..480.0).contains(&found.stretch), "{found:?}");
-    // New versions of rows, in order at the end: ten on a page.
-    let found = sampled(|row, _| if row % 25 == 0 { 9000 + row / 250 } else { row / 10 });
-    assert!((0.0..0.015).contains(&found.scattered), "{found:?}");
-    let found = sampled(|row, rng| if rng.random_bool(0.2) { rng.random_range(0..10_000) } else { row / 10 });
-    assert!((0.17..0.23).contains(&found.scattered) && found.stretch < 10.0, "{found:?}");
-}
-
-#[test]
-fn few_rows_tell_nothing() {
-    assert_eq!(locality(&[], &LARGE), None);
-    assert_eq!(locality(&[vec![1; LEAST_SAMPLE - 1]], &LARGE), None);
-    assert_eq!(locality(&[vec![7; LEAST_SAMPLE]], &LARGE), Some(IN_THE_ORDER));
 }
 
 const SCANS: [PlannedScan; 4] =

@@ -2,7 +2,7 @@
 
 use io_probe_advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
-use io_probe_advise::page_costs::model::Locality;
+use io_probe_advise::page_costs::locality::Locality;
 use io_probe_advise::page_costs::pair::{self, CostChange};
 use serde_json::{Value, json};
 

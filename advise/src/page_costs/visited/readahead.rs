@@ -165,7 +165,7 @@ fn waits(walk: usize, (stretch, per_page): (f64, f64), window: usize, is_backwar
     });
     let table = Table { pages: 1e6, rows: 1e6 * per_page };
     let locality = Locality { is_backward, ..Locality::of(0.0, stretch) };
-    (Visited::of(&table, &locality, walk as f64 * per_page).unforeseen(window as f64), counted)
+    (Visited::of(&table, &locality, walk as f64 * per_page).near.unforeseen(window as f64), counted)
 }
 
 #[test]
