@@ -122,7 +122,18 @@ ALTER INDEX lie_other RENAME TO lie_jittered;
 SELECT times > 5 AS dearer FROM after;
 VACUUM ANALYZE lie;
 SELECT times > 5 AS dearer FROM after;
--- it is stale when the table has grown,
+-- it is stale under another major version or io_method,
+UPDATE io_probe_corrections SET major_version = major_version - 1;
+SELECT kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+ANALYZE lie;
+SELECT times < 2 AS as_analyzed FROM after;
+UPDATE io_probe_corrections SET major_version = major_version + 1, io_method = 'another';
+SELECT kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+UPDATE io_probe_corrections SET io_method = coalesce(current_setting('io_method', true), '');
+SELECT kept, doubt FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+ANALYZE lie;
+SELECT times > 5 AS dearer FROM after;
+-- when the table has grown,
 INSERT INTO lie SELECT i, abs(hashint4(i)), i + abs(hashint4(i)) % 8000, -i FROM generate_series(200001, 250000) AS i;
 VACUUM ANALYZE lie;
 SELECT index, kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE kept IS NOT NULL ORDER BY index::text;
@@ -217,8 +228,9 @@ SELECT index FROM io_probe_correlation('small'); \echo :SQLSTATE
 RESET ROLE;
 DELETE FROM io_probe_corrections;
 -- rows that were not written by the function
-INSERT INTO io_probe_corrections VALUES ('public', 'small', 'small_pkey', 'NaN', 1, 0, 0), ('public', 'small', 'no_index', 0, 1, 0, 0),
-  ('public', 'small', 'parted_1_pkey', 0, 1, 0, 0), ('public', 'small', 'small_hash', -7, 1, 0, 0);
+INSERT INTO io_probe_corrections SELECT 'public', 'small', index, correlation, 1, 0, 0, current_setting('server_version_num')::int / 10000,
+    coalesce(current_setting('io_method', true), '')
+  FROM (VALUES ('small_pkey', 'NaN'), ('no_index', 0), ('parted_1_pkey', 0), ('small_hash', -7)) AS v(index, correlation);
 SELECT index, kept, doubt FROM io_probe_correlation('small') ORDER BY index::text;
 DELETE FROM io_probe_corrections;
 -- what the catalogs say may be none

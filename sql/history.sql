@@ -61,6 +61,20 @@ SELECT DISTINCT probe, (SELECT count(*) FROM typed(probe)) = (SELECT count(*) FR
 SELECT run_id = id AS run_id, path, relid = 'kept'::regclass::oid AS relid, pg_typeof(relid) AS oid, pg_typeof(notes) AS notes,
        v.started_at BETWEEN run_started_at AND run_started_at + interval '1 min' AS times
   FROM io_probe_seqscan_history v JOIN called ON run_id = id ORDER BY path;
+-- advice is stale under another major version or io_method; what is no advice keeps its doubt
+CREATE FUNCTION stored_advice(other jsonb) RETURNS TABLE (runs bigint, recommended text, doubt text) LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE io_probe_results SET result = result || other FROM called WHERE id = run_id AND probe = 'recommend';
+  RETURN QUERY SELECT count(DISTINCT run_id), h.recommended, h.doubt FROM io_probe_recommend_history AS h GROUP BY 2, 3;
+END $$;
+BEGIN;
+SELECT * FROM stored_advice('{}');
+SELECT * FROM stored_advice('{"recommended": "fdatasync", "doubt": null}');
+SELECT * FROM stored_advice('{"server_version": 14}');
+SELECT * FROM stored_advice(jsonb_build_object('server_version', current_setting('server_version_num')::int / 10000, 'io_method', 'another'));
+SELECT * FROM stored_advice(jsonb_build_object('io_method', current_setting('io_method', true)));
+ROLLBACK;
+DROP FUNCTION stored_advice;
 -- in what is stored a relation is its oid
 SELECT probe, jsonb_typeof(result -> 'relid') AS relid, bool_and((result ->> 'relid')::oid = 'kept'::regclass) AS equal
   FROM io_probe_results JOIN called ON id = run_id WHERE result ->> 'relid' IS NOT NULL GROUP BY 1, 2 ORDER BY 1;

@@ -1579,7 +1579,9 @@ CREATE TYPE io_probe_recommend_full_row AS (
     why            text,
     relid          regclass,
     doubt          text,
-    evidence       jsonb
+    evidence       jsonb,
+    server_version integer,
+    io_method      text
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
 COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the setting is set: cluster, tablespace, index or device';
@@ -1597,8 +1599,10 @@ COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to stateme
 COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures that the recommendation rests on';
+COMMENT ON COLUMN io_probe_recommend_full_row.server_version IS 'Major version of the server that it was measured on: on another one it is stale';
+COMMENT ON COLUMN io_probe_recommend_full_row.io_method IS 'io_method that it was measured with; NULL before PostgreSQL 18. With another one it is stale';
 
 CREATE TYPE io_probe_recommend_row AS (
     setting     text,
@@ -1618,7 +1622,7 @@ COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurem
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
 COMMENT ON COLUMN io_probe_recommend_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
-COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
 
 CREATE FUNCTION io_probe_recommend(
     rel regclass DEFAULT NULL,
@@ -1632,7 +1636,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is better, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1730,14 +1734,16 @@ REVOKE ALL ON FUNCTION io_probe_correct(regclass, double precision) FROM PUBLIC;
 -- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
 
 CREATE TABLE io_probe_corrections (
-    schemaname  name NOT NULL,
-    tablename   name NOT NULL,
-    indexname   name NOT NULL,
-    correlation double precision NOT NULL,
-    analyzed    real NOT NULL,
-    relfilenode oid NOT NULL,
-    reltuples   real NOT NULL,
-    set_at      timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
+    schemaname    name NOT NULL,
+    tablename     name NOT NULL,
+    indexname     name NOT NULL,
+    correlation   double precision NOT NULL,
+    analyzed      real NOT NULL,
+    relfilenode   oid NOT NULL,
+    reltuples     real NOT NULL,
+    major_version integer NOT NULL,
+    io_method     name NOT NULL,
+    set_at        timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
     PRIMARY KEY (schemaname, tablename, indexname)
 ) USING heap;
 SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
@@ -1749,6 +1755,8 @@ COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the plan
 COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at; if it finds one that differs by more than 0.1, the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at; if the table is rewritten, the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at; with a fifth more or fewer, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.major_version IS 'Major version of the server at set_at; on another one the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.io_method IS 'io_method at set_at, empty before PostgreSQL 18; with another one the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';
 
 -- A plan as rows.
@@ -3064,3 +3072,61 @@ COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the width of the 9
 COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
 COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of that interval; NULL without one';
 GRANT SELECT ON io_probe_page_cost_history TO pg_monitor;
+
+CREATE VIEW io_probe_recommend_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.scope,
+       line.name,
+       line.setting,
+       line.current,
+       line.current_source,
+       line.recommended,
+       line.low,
+       line.high,
+       line.applies,
+       line.statement,
+       line.undo,
+       line.instead,
+       line.hides,
+       line.why,
+       run.relid,
+       CASE WHEN line.recommended IS NULL
+                 OR line.server_version OPERATOR(pg_catalog.=) (
+                     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog./) 10000)
+                 AND COALESCE(line.io_method, '') OPERATOR(pg_catalog.=) COALESCE(
+                     pg_catalog.current_setting('io_method', true), '')
+            THEN line.doubt ELSE 'stale' END AS doubt,
+       line.evidence,
+       line.server_version,
+       line.io_method
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_recommend_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'recommend'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'recommend';
+COMMENT ON VIEW io_probe_recommend_history IS 'What io_probe_recommend_full returned in the runs that are stored. doubt is stale where this server has another major version or io_method';
+COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_recommend_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the setting is set: cluster, tablespace, index or device';
+COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
+COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
+COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
+COMMENT ON COLUMN io_probe_recommend_history.current_source IS 'Where current comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, pg_statistic or io_probe_corrections for an index, or /sys';
+COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
+COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
+COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
+COMMENT ON COLUMN io_probe_recommend_history.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
+COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
+COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
+COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none, in one sentence';
+COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or would have been';
+COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
+COMMENT ON COLUMN io_probe_recommend_history.evidence IS 'Figures that the recommendation rests on';
+COMMENT ON COLUMN io_probe_recommend_history.server_version IS 'Major version of the server that it was measured on: on another one it is stale';
+COMMENT ON COLUMN io_probe_recommend_history.io_method IS 'io_method that it was measured with; NULL before PostgreSQL 18. With another one it is stale';
+GRANT SELECT ON io_probe_recommend_history TO pg_monitor;

@@ -184,7 +184,8 @@ class Corrections(unittest.TestCase):
         self.assert_analyzed()
         with self.subTest("a table of that name that is not the extension's"):
             self.control.run(f"""CREATE TABLE io_probe_corrections AS SELECT 'public'::name AS schemaname, 'ranged'::name AS tablename,
-                'ranged_jittered'::name AS indexname, 0::float8 AS correlation, s.correlation AS analyzed, c.relfilenode, c.reltuples
+                'ranged_jittered'::name AS indexname, 0::float8 AS correlation, s.correlation AS analyzed, c.relfilenode, c.reltuples,
+                current_setting('server_version_num')::int / 10000 AS major_version, coalesce(current_setting('io_method', true), '')::name AS io_method
                 FROM pg_class AS c, pg_stats AS s WHERE c.relname = 'ranged' AND s.tablename = 'ranged' AND s.attname = 'jittered'""")
             self.assert_analyzed(self.planning())
             self.control.run("DROP TABLE io_probe_corrections")

@@ -1,14 +1,16 @@
 -- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
 
 CREATE TABLE io_probe_corrections (
-    schemaname  name NOT NULL,
-    tablename   name NOT NULL,
-    indexname   name NOT NULL,
-    correlation double precision NOT NULL,
-    analyzed    real NOT NULL,
-    relfilenode oid NOT NULL,
-    reltuples   real NOT NULL,
-    set_at      timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
+    schemaname    name NOT NULL,
+    tablename     name NOT NULL,
+    indexname     name NOT NULL,
+    correlation   double precision NOT NULL,
+    analyzed      real NOT NULL,
+    relfilenode   oid NOT NULL,
+    reltuples     real NOT NULL,
+    major_version integer NOT NULL,
+    io_method     name NOT NULL,
+    set_at        timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
     PRIMARY KEY (schemaname, tablename, indexname)
 ) USING heap;
 SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
@@ -20,4 +22,6 @@ COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the plan
 COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at; if it finds one that differs by more than 0.1, the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at; if the table is rewritten, the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at; with a fifth more or fewer, the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.major_version IS 'Major version of the server at set_at; on another one the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.io_method IS 'io_method at set_at, empty before PostgreSQL 18; with another one the row does not count any more';
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';

@@ -50,13 +50,17 @@ row! {
         why: Text,
         /// Relation that was measured, or would have been
         relid: Option<Relation>,
-        /// needs cold, needs writes: with that argument there might be advice; unknown: no advice, for the
-        /// reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the
+        /// needs cold, needs writes: with that argument there might be advice; not looked at: there was no
+        /// time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the
         /// device slowed down, a limit of the server's cgroup held it back, the cgroup's CPU quota was used
         /// up, or others used the device; NULL: advice without doubt
         doubt: Option<&'static str>,
         /// Figures that the recommendation rests on
         evidence: Json,
+        /// Major version of the server that it was measured on: on another one it is stale
+        server_version: i32,
+        /// io_method that it was measured with; NULL before PostgreSQL 18. With another one it is stale
+        io_method: Option<Text>,
     }
 }
 
@@ -80,7 +84,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
             relation, or the largest table of each tablespace. settings picks which rows are shown, not what \
             they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
             correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is \
-            better, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, which \
+            better, if there was no time to look at it, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, which \
             otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on \
             io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on \
             io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, \

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::function::{Function, Returns, Who};
-use crate::row::{Column, RowType};
+use crate::row::{Column, Row, RowType};
 use crate::{
     compare, correlation, depth, explain, facts, history, iostat, mix, page_cost, ping, random, readahead,
     recommend, report, seqscan, sessions, sync, write,
@@ -51,7 +51,7 @@ const PARTS: &[Part] = &[
 ];
 
 /// The rows of the stored runs of these probes have views.
-const STORED: [&[Function]; 9] = [
+const STORED: [&[Function]; 10] = [
     seqscan::FUNCTIONS,
     random::FUNCTIONS,
     depth::FUNCTIONS,
@@ -61,7 +61,17 @@ const STORED: [&[Function]; 9] = [
     mix::FUNCTIONS,
     readahead::FUNCTIONS,
     page_cost::FUNCTIONS,
+    recommend::FUNCTIONS,
 ];
+
+/// The doubt of a stored row of advice: it holds of the server that it was measured on.
+const DOUBT_OF_ADVICE: &str = "\
+    CASE WHEN line.recommended IS NULL
+                 OR line.server_version OPERATOR(pg_catalog.=) (
+                     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog./) 10000)
+                 AND COALESCE(line.io_method, '') OPERATOR(pg_catalog.=) COALESCE(
+                     pg_catalog.current_setting('io_method', true), '')
+            THEN line.doubt ELSE 'stale' END AS doubt";
 
 impl Part {
     const fn of(title: &'static str, functions: &'static [Function]) -> Self {
@@ -178,11 +188,15 @@ impl Script {
     /// may be gone or in another cluster.
     fn history_view(&mut self, rows: &RowType) {
         let (probe, columns) = (rows.name, rows.columns());
+        let is_advice = probe == recommend::RecommendRow::TYPE.name;
         let view = format!("io_probe_{probe}_history");
         let mut shown = String::new();
         for column in &columns {
-            let of = if column.name == "relid" { "run" } else { "line" };
-            let _ = write!(shown, ",\n       {of}.{}", column.name);
+            let _ = match column.name {
+                "relid" => write!(shown, ",\n       run.relid"),
+                "doubt" if is_advice => write!(shown, ",\n       {DOUBT_OF_ADVICE}"),
+                name => write!(shown, ",\n       line.{name}"),
+            };
         }
         self.line(&format!(
             "\nCREATE VIEW {view} AS\n\
@@ -196,7 +210,8 @@ impl Script {
              WHERE run.probe OPERATOR(pg_catalog.=) '{probe}';"
         ));
         let about = format!("What io_probe_{probe}_full returned in the runs that are stored");
-        self.comment(&format!("VIEW {view}"), &about);
+        let stale = ". doubt is stale where this server has another major version or io_method";
+        self.comment(&format!("VIEW {view}"), &(about + if is_advice { stale } else { "" }));
         let of_run = [
             ("run_id", "Run in io_probe_runs"),
             ("run_started_at", "When the probe was called"),

@@ -3,17 +3,16 @@
 //!
 //! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs.
 //! What each plan takes is known from the [`model`](super::model), cold and warm. The cost of a pair of page
-//! costs, with an `effective_io_concurrency`, is the geometric mean of the times of the picks over all
-//! queries, cold and warm weighing the same. What is set stays where no other is better by more than the
+//! costs, at the `effective_io_concurrency` that [`concurrency`](super::concurrency) has chosen, is the
+//! geometric mean of the times of the picks over all queries, cold and warm weighing the same. What is set stays where no other is better by more than the
 //! error of the measured times and by more than 5 %, see [`plateau()`](crate::plateau()); else as
 //! much of it as may be. It also stays where that much is as good as the best, but not sure to gain: to go on
 //! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time
 //! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
 //!
-//! Correlations move picks as well, and change which concurrency is best. So the planner was asked twice
-//! where some are advised: as things are, and with them. Settings are chosen that are as good as the best
-//! with them, and without them not surely slower than what is set, since a user may follow only a part of the
-//! advice; of these the best without. In simulations a user that follows all of it is told the same the next
+//! Correlations move picks as well. So the planner was asked twice where some are advised: as things are, and
+//! with them. Costs are chosen that are as good as the best with them, and without them not surely slower than
+//! what is set, since a user may follow only a part of the advice; of these the best without. In simulations a user that follows all of it is told the same the next
 //! time.
 //!
 //! # Limitations and caveats
@@ -21,10 +20,9 @@
 //! - The planner has one number for reads one at a time and for reads that are prefetched. Where they
 //!   disagree, the least regret is not zero.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::plateau::{Candidates, INNER, TWO_THIRDS, least_by, off_place};
+use crate::plateau::{Candidates, INNER, least_by};
 
 use super::model::{Caches, Index, PlannedScan, Table, Times};
 
@@ -44,6 +42,10 @@ const RATIOS: [f64; 19] =
 const SCALES: [f64; 7] = [0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83];
 
 impl CostPair {
+    fn values(&self) -> [f64; 2] {
+        [self.sequential, self.random]
+    }
+
     /// Does a random page cost no less than a sequential one?
     pub fn is_in_order(&self) -> bool {
         self.random >= self.sequential
@@ -99,6 +101,13 @@ pub struct Asked {
     pub picks: Vec<PlannedScan>,
 }
 
+impl Asked {
+    /// How many scans can answer it, of [`QueryTimes`].
+    fn scans(&self) -> usize {
+        if self.covered { 4 } else { 3 }
+    }
+}
+
 /// Regrets at one pair of page costs and one concurrency: geometric means, 1 being the best plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regret {
@@ -110,7 +119,7 @@ pub struct Regret {
 
 impl Regret {
     /// What a choice is to make least, as a logarithm: cold and warm weigh the same.
-    pub(super) fn cost(&self) -> f64 {
+    pub fn cost(&self) -> f64 {
         (self.cold * self.warm).ln() / 2.0
     }
 }
@@ -143,34 +152,34 @@ pub struct Settings {
 /// A recommendation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
-    /// What to set: the settings in force if they are as good as the best.
+    /// What to set: the costs in force if they are as good as the best.
     pub settings: Settings,
     /// Its regret.
     pub regret: Regret,
-    /// Costs of random pages that are as good, with all else as it is.
-    pub random: (f64, f64),
-    /// Costs of sequential pages that are as good.
-    pub sequential: (f64, f64),
-    /// Concurrencies that are as good.
-    pub concurrencies: (u32, u32),
+    /// Costs of random pages.
+    pub random: Alike,
+    /// Costs of sequential pages.
+    pub sequential: Alike,
 }
 
-/// Places of the settings in [`Settings::values`].
+/// Values of a cost that are as good as the chosen one, with all else as it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alike {
+    /// From and to where they are as good.
+    pub as_good: (f64, f64),
+    /// From and to where, as far as the planner was asked, it picks plans that take the same.
+    pub same_plans: (f64, f64),
+}
+
+/// Places of the costs in [`CostPair::values`].
 const SEQUENTIAL: usize = 0;
 const RANDOM: usize = 1;
-const CONCURRENCY: usize = 2;
 
-/// Which of seq_page_cost, random_page_cost and the concurrency stay as they are set, the preferred first.
-const KEEPS: [[bool; 3]; 8] = [
-    [true, true, true],
-    [true, true, false],
-    [true, false, true],
-    [false, true, true],
-    [true, false, false],
-    [false, true, false],
-    [false, false, true],
-    [false, false, false],
-];
+/// Which of seq_page_cost and random_page_cost stay as they are set, the preferred first.
+const KEEPS: [[bool; 2]; 4] = [[true, true], [true, false], [false, true], [false, false]];
+
+/// Logarithms of costs that differ by less are sums of the same times.
+pub(super) const SAME_PLANS: f64 = 1e-9;
 
 impl Regrets {
     /// The regrets of what the planner picked; None without queries.
@@ -207,137 +216,140 @@ impl Regrets {
         Settings { cell: self.cells[place / count], concurrency: self.concurrencies[place % count] }
     }
 
-    /// The settings in force where none are sure to gain; else the nearest of those that keep as much of them
-    /// as may be.
+    /// The costs in force where none are sure to gain; else the nearest of those that keep as much of them as
+    /// may be. All at the concurrency of `in_force`.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
-        let candidates = &self.judged.candidates;
-        let (set, in_force) = (self.place(in_force), in_force.values());
-        Choosing { regrets: self, candidates, gaining: &[candidates], in_force, set }.choose(None)
+        let candidates = &self.judged.candidates.among(|place| self.is_at(place, in_force))?;
+        Choosing { regrets: self, candidates, gaining: &[&self.judged.candidates], in_force }.choose()
     }
 
-    /// Like [`Self::choose`], of settings that are as good as the best by `corrected`, the regrets with the
+    /// Like [`Self::choose`], of costs that are as good as the best by `corrected`, the regrets with the
     /// advised correlations, and without these not surely slower than what is set. None if there are none.
-    /// The concurrency is `concurrency` if that is given, is such a setting, and surely gains over what is
-    /// set.
-    pub fn choose_beside(
-        &self,
-        corrected: &Self,
-        in_force: &Settings,
-        concurrency: Option<u32>,
-    ) -> Option<Chosen> {
-        let (as_is, corrected) = (&self.judged.candidates, &corrected.judged.candidates);
+    pub fn choose_beside(&self, corrected: &Self, in_force: &Settings) -> Option<Chosen> {
+        let is_at = |place| self.is_at(place, in_force);
+        let as_is = &self.judged.candidates;
+        let with = &corrected.judged.candidates;
+        let corrected = with.among(is_at)?;
         let set = self.place(in_force);
-        let candidates = as_is.among(|place| {
-            corrected.excess(place) <= 1.0 && set.is_none_or(|set| !as_is.gains(set, place))
+        let candidates = &as_is.among(|place| {
+            is_at(place) && corrected.excess(place) <= 1.0 && set.is_none_or(|set| !as_is.gains(set, place))
         })?;
-        let (candidates, gaining, in_force) = (&candidates, &[as_is, corrected][..], in_force.values());
-        Choosing { regrets: self, candidates, gaining, in_force, set }.choose(concurrency)
+        Choosing { regrets: self, candidates, gaining: &[as_is, with], in_force }.choose()
+    }
+
+    fn is_at(&self, place: usize, settings: &Settings) -> bool {
+        self.settings(place).concurrency == settings.concurrency
     }
 
     fn places(&self) -> Range<usize> {
         0..self.judged.regrets.len()
     }
 
-    /// The places that differ from `place` in one setting only, with its values, ascending.
+    /// The places that differ from `place` in one cost only, with its values, ascending.
     fn along(&self, axis: usize, place: usize) -> Vec<(f64, usize)> {
-        let from = self.settings(place).values();
-        let all = self.places().map(|place| (self.settings(place).values(), place));
-        let all = all.filter(|(values, _)| (0..values.len()).all(|at| at == axis || values[at] == from[at]));
+        let (at, other) = (self.settings(place), 1 - axis);
+        let beside = self.places().filter(|place| self.is_at(*place, &at));
+        let all = beside.map(|place| (self.settings(place).cell.values(), place));
+        let all = all.filter(|(values, _)| values[other] == at.cell.values()[other]);
         let mut along: Vec<(f64, usize)> = all.map(|(values, place)| (values[axis], place)).collect();
         along.sort_by(|a, b| a.0.total_cmp(&b.0));
         along
     }
+
+    /// Do the planner's picks in both places take the same?
+    fn is_same(&self, one: usize, other: usize) -> bool {
+        let [one, other] = [one, other].map(|place| self.judged.regrets[place]);
+        let is_near = |a: f64, b: f64| (a.ln() - b.ln()).abs() <= SAME_PLANS;
+        is_near(one.cold, other.cold) && is_near(one.warm, other.warm)
+    }
 }
 
-/// Settings to choose from.
+/// Costs to choose from.
 struct Choosing<'a> {
     regrets: &'a Regrets,
+    /// All at one concurrency.
     candidates: &'a Candidates,
-    /// A place gains over what is set if it does by one of these.
+    /// A place gains over what is set if it does by one of these, which have all concurrencies.
     gaining: &'a [&'a Candidates],
-    in_force: [f64; 3],
-    /// The place of what is set, if it was asked for.
-    set: Option<usize>,
+    in_force: &'a Settings,
 }
 
 impl Choosing<'_> {
-    /// The best settings, with `concurrency` if that suits.
-    fn choose(&self, concurrency: Option<u32>) -> Option<Chosen> {
-        let best = self.best()?;
-        let settings = self.regrets.settings(best);
-        let place = concurrency
-            .and_then(|concurrency| self.regrets.place(&Settings { concurrency, ..settings }))
-            .filter(|place| self.candidates.excess(*place).is_finite())
-            .filter(|place| self.set == Some(*place) || self.gains(*place))
-            .unwrap_or(best);
-        let (low, high) = self.range(CONCURRENCY, place);
+    /// The best costs.
+    fn choose(&self) -> Option<Chosen> {
+        let place = self.best()?;
         Some(Chosen {
             settings: self.regrets.settings(place),
             regret: self.regrets.judged.regrets[place],
-            sequential: self.range(SEQUENTIAL, place),
-            random: self.range(RANDOM, place),
-            concurrencies: (low.ceil() as u32, high.floor() as u32),
+            sequential: self.alike(SEQUENTIAL, place),
+            random: self.alike(RANDOM, place),
         })
     }
 
-    /// What is set, if it is as good as the best, or no place is sure to gain over it. Else, of those that
-    /// are as good and keep the most of it, the nearest, with the concurrency two thirds up.
+    /// What is set, if it is as good as the best, at this concurrency or at some, or no place is sure to gain
+    /// over it. Else, of those that are as good and keep the most of it, the nearest.
     fn best(&self) -> Option<usize> {
-        let Self { regrets, candidates, .. } = self;
-        if self.set.is_some_and(|set| candidates.excess(set) <= 1.0) {
-            return self.set;
+        let (candidates, set) = (self.candidates, self.set());
+        let is_as_good = |set| candidates.excess(set) <= 1.0 || self.stays(set);
+        if set.is_some_and(is_as_good) {
+            return set;
         }
         let as_good = KEEPS.iter().map(|kept| self.as_good(kept)).find(|places| !places.is_empty())?;
         let least = as_good.iter().map(|place| candidates.excess(*place)).min_by(f64::total_cmp)?;
         // Not an edge value: noise would push it out next time.
         let inner = as_good.into_iter().filter(|place| candidates.excess(*place) <= least + INNER);
-        let inner: Vec<usize> = inner.filter(|place| self.gains(*place)).collect();
-        let nearest = inner.iter().copied().min_by(|a, b| self.by_distance(*a, *b));
-        let Some(nearest) = nearest else { return self.set };
-        let along = regrets.along(CONCURRENCY, nearest);
-        let range = candidates.range(&along, f64::from(regrets.settings(nearest).concurrency));
-        let beside = along.into_iter().filter(|(_, place)| inner.contains(place));
-        least_by(beside, |(value, _)| off_place(range, TWO_THIRDS, *value)).map(|(_, place)| place)
+        let inner = inner.filter(|place| self.gains(*place));
+        least_by(inner, |place| self.distance(*place)).or(set)
     }
 
-    /// The places that are as good as the best and keep these of the settings in force.
-    fn as_good(&self, kept: &[bool; 3]) -> Vec<usize> {
+    /// Are the costs that are set allowed, and as good as the best at some concurrency, by all that gains are
+    /// judged by?
+    fn stays(&self, set: usize) -> bool {
+        let Self { regrets, gaining, .. } = self;
+        let mut places = regrets.places().filter(|place| regrets.settings(*place).cell == self.in_force.cell);
+        self.candidates.excess(set).is_finite()
+            && places.any(|place| gaining.iter().all(|by| by.excess(place) <= 1.0))
+    }
+
+    /// The place of what is set, if it was asked for.
+    fn set(&self) -> Option<usize> {
+        self.regrets.place(self.in_force)
+    }
+
+    /// The places that are as good as the best and keep these of the costs in force.
+    fn as_good(&self, kept: &[bool; 2]) -> Vec<usize> {
+        let in_force = self.in_force.cell.values();
         let keeps = |place: &usize| {
-            let values = self.regrets.settings(*place).values();
-            (0..values.len()).all(|at| !kept[at] || values[at] == self.in_force[at])
+            let values = self.regrets.settings(*place).cell.values();
+            (0..values.len()).all(|at| !kept[at] || values[at] == in_force[at])
         };
         self.regrets.places().filter(keeps).filter(|place| self.candidates.excess(*place) <= 1.0).collect()
     }
 
     /// Is a place sure to gain over what is set?
     fn gains(&self, place: usize) -> bool {
-        self.set.is_none_or(|set| self.gaining.iter().any(|by| by.gains(place, set)))
+        self.set().is_none_or(|set| self.gaining.iter().any(|by| by.gains(place, set)))
     }
 
-    /// The nearer first, and of two alike the one with the greater concurrency. Of several plateaus of
-    /// concurrencies the last one is wide: 0 is one by itself.
-    fn by_distance(&self, one: usize, other: usize) -> Ordering {
-        let [of_one, of_other] = [one, other].map(|place| self.regrets.settings(place).concurrency);
-        self.distance(one).total_cmp(&self.distance(other)).then(of_other.cmp(&of_one))
-    }
-
-    /// How far the page costs are from those in force. The concurrency does not count: it may be 0.
+    /// How far the costs are from those in force.
     fn distance(&self, place: usize) -> f64 {
-        let values = self.regrets.settings(place).values();
-        [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / self.in_force[at]).ln().abs()).sum()
+        let (values, in_force) = (self.regrets.settings(place).cell.values(), self.in_force.cell.values());
+        [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / in_force[at]).ln().abs()).sum()
     }
 
-    /// The values of one setting that are as good, with all else as in this place.
-    fn range(&self, axis: usize, place: usize) -> (f64, f64) {
-        let value = self.regrets.settings(place).values()[axis];
-        let (low, high) = self.candidates.range(&self.regrets.along(axis, place), value);
-        (to_digits(low, f64::ceil).min(value), to_digits(high, f64::floor).max(value))
-    }
-}
-
-impl Settings {
-    fn values(&self) -> [f64; 3] {
-        [self.cell.sequential, self.cell.random, f64::from(self.concurrency)]
+    /// The values of one cost that are as good, with all else as in this place.
+    fn alike(&self, axis: usize, place: usize) -> Alike {
+        let value = self.regrets.settings(place).cell.values()[axis];
+        let along = self.regrets.along(axis, place);
+        let (low, high) = self.candidates.range(&along, value);
+        let at = along.iter().position(|(_, other)| *other == place).unwrap_or(0);
+        let same = |(_, other): &&(f64, usize)| self.regrets.is_same(*other, place);
+        let lowest = along[..at].iter().rev().take_while(same).last();
+        let highest = along[at + 1..].iter().take_while(same).last();
+        Alike {
+            as_good: (to_digits(low, f64::ceil).min(value), to_digits(high, f64::floor).max(value)),
+            same_plans: (lowest.map_or(value, |of| of.0), highest.map_or(value, |of| of.0)),
+        }
     }
 }
 
@@ -405,6 +417,21 @@ pub(super) fn slowdowns(
     })
 }
 
+/// The logarithm of what queries take at each concurrency with nothing cached, by the best plan that there is
+/// then, as a mean; and of what they take with the best concurrency for each.
+pub(super) fn best_cold(asked: &[Asked], concurrencies: &[u32], times: &Times) -> (Vec<f64>, f64) {
+    let (mut costs, mut least_cost) = (vec![0.0; concurrencies.len()], 0.0);
+    for query in asked {
+        let taken = QueryTimes::of(query, concurrencies, times);
+        least_cost += taken.least_cold / asked.len() as f64;
+        for (at, cost) in costs.iter_mut().enumerate() {
+            let least = taken.cold[..query.scans()].iter().map(|scan| scan[at]);
+            *cost += least.fold(f64::INFINITY, f64::min) / asked.len() as f64;
+        }
+    }
+    (costs, least_cost)
+}
+
 /// The logarithms of what a query takes by each scan, and of the least that any takes.
 struct QueryTimes {
     /// By each scan, at each concurrency.
@@ -428,7 +455,7 @@ impl QueryTimes {
             times.iter().copied().cycle().take(concurrencies.len()).collect::<Vec<f64>>()
         });
         let warm = SCANS.map(|scan| time(scan, 0, Caches::Warm));
-        let scans = if query.covered { 4 } else { 3 };
+        let scans = query.scans();
         let least_cold = cold[..scans].iter().flatten().copied().fold(f64::INFINITY, f64::min);
         let least_warm = warm[..scans].iter().copied().fold(f64::INFINITY, f64::min);
         Self { cold, warm, least_cold, least_warm }

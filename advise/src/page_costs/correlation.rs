@@ -17,10 +17,10 @@
 //! - It is one number for short and long ranges.
 //! - It is as good as the model's times, and as the ranges are like those that queries ask for.
 
-use super::choose::{Asked, Judged, Regret, Slowdown, judge, slowdowns};
+use super::choose::{Asked, Judged, Regret, SAME_PLANS, Slowdown, judge, slowdowns};
 use super::locality::Locality;
 use super::model::{PlannedScan, Times};
-use crate::plateau::{AS_GOOD, INNER, TWO_THIRDS, least_by, off_place};
+use crate::plateau::{INNER, least_by};
 
 /// Correlations to ask for, without a sign.
 pub const CORRELATIONS: [f64; 13] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0];
@@ -124,9 +124,6 @@ impl IndexPicks {
 /// The place of the correlation in force.
 const IN_FORCE: usize = 0;
 
-/// Logarithms of costs that differ by less are sums of the same times.
-const SAME_PLANS: f64 = 1e-9;
-
 /// The correlations that may be told, judged at one concurrency. A place is that of a correlation.
 struct JudgedPicks<'a> {
     picks: &'a IndexPicks,
@@ -188,55 +185,6 @@ impl JudgedPicks<'_> {
             slowdowns(queries, (place, IN_FORCE), self.concurrency, self.times).zip(queries)
         })
     }
-}
-
-/// What to tell the planner of several indexes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Together {
-    /// The concurrency at which it is the best.
-    pub concurrency: u32,
-    /// Of each index; None if it has no query.
-    pub choices: Vec<Option<CorrelationChoice>>,
-}
-
-impl Together {
-    /// The correlations that are not those in force.
-    pub fn told(&self) -> Vec<Option<f64>> {
-        let choices = self.choices.iter();
-        choices.map(|choice| choice.filter(|choice| !choice.holds_current).map(|told| told.value)).collect()
-    }
-}
-
-/// What to tell the planner of each of these indexes at `preferred`, if they do about best with it there;
-/// else two thirds up the last of those `among` the measured concurrencies, ascending, where they do.
-pub fn choose_together(
-    indexes: &[IndexPicks],
-    preferred: u32,
-    among: &[u32],
-    concurrencies: &[u32],
-    times: &Times,
-) -> Option<Together> {
-    let mut all = Vec::new();
-    for &concurrency in among {
-        let (mut cost, mut choices) = (0.0, Vec::new());
-        for picks in indexes {
-            let choice = picks.choose(concurrency, concurrencies, times);
-            cost += choice.map_or(0.0, |choice| choice.regret.cost() * picks.asked.len() as f64);
-            choices.push(choice);
-        }
-        all.push((cost, Together { concurrency, choices }));
-    }
-    let least = all.iter().map(|(cost, _)| *cost).min_by(f64::total_cmp)?;
-    let queries = indexes.iter().map(|picks| picks.asked.len()).sum::<usize>() as f64;
-    let is_good = |(cost, _): &&(f64, Together)| *cost <= least + queries * AS_GOOD.ln();
-    if let Some((_, found)) = all.iter().filter(is_good).find(|(_, of)| of.concurrency == preferred) {
-        return Some(found.clone());
-    }
-    // Those in between need not be as good: 0 often is by itself.
-    let last = all.iter().rev().skip_while(|of| !is_good(of)).take_while(is_good);
-    let values: Vec<(f64, &Together)> = last.map(|(_, of)| (f64::from(of.concurrency), of)).collect();
-    let range = (values.last()?.0, values.first()?.0);
-    least_by(values, |(value, _)| off_place(range, TWO_THIRDS, *value)).map(|(_, best)| best.clone())
 }
 
 #[cfg(test)]
@@ -399,26 +347,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_correlation_that_gains_only_beside_another_concurrency_is_found() {
+    fn a_correlation_may_gain_only_beside_another_concurrency() {
         let jittered = picks(DEFAULT, JITTERED, 0.9999);
         let at = |concurrency| jittered.choose(concurrency, &CONCURRENCIES, &times(3.0)).expect("queries");
         // At 1 bitmap scans are as slow as the index scans that read at random.
         assert!(at(1).holds_current && !at(16).holds_current, "{:?} {:?}", at(1), at(16));
         assert!(at(1).regret.cold > at(16).regret.cold, "{:?} {:?}", at(1), at(16));
-        let in_order = picks(DEFAULT, Locality::of(0.0, 1.0), 1.0);
-        let none = IndexPicks { asked: Vec::new(), ..jittered.clone() };
-        let indexes = [in_order, jittered.clone(), none];
-        let together = |preferred| {
-            let found = choose_together(&indexes, preferred, &[1, 16], &CONCURRENCIES, &times(3.0));
-            found.map(|together| (together.told(), together.concurrency)).expect("a concurrency")
-        };
-        let told = vec![None, Some(at(16).value), None];
-        // At 1 it gains nothing.
-        assert_eq!(together(1), (told.clone(), 16));
-        assert_eq!(together(16), (told, 16));
-        // Of those that are as good, the one two thirds up.
-        let none = choose_together(&[], 1, &[0, 8, 16, 64], &CONCURRENCIES, &times(3.0));
-        assert_eq!(none.map(|together| together.concurrency), Some(16));
     }
 
     #[test]

@@ -34,7 +34,7 @@ const CURVE_ERROR: f64 = 0.04;
 
 /// How far up the concurrencies that are as good one is chosen. With two thirds, on a disk whose speed
 /// drifts, up to 9 of 40 calls advised 64 and the others 128.
-const CHOSEN: f64 = 0.8;
+pub(super) const CHOSEN: f64 = 0.8;
 
 /// Time per block fetched, over density and concurrency.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,7 +124,7 @@ impl GapCurve {
     }
 
     /// The curve with the times at `concurrency` off by [`CURVE_ERROR`].
-    fn with_slower(&self, concurrency: u32) -> Self {
+    pub(super) fn with_slower(&self, concurrency: u32) -> Self {
         let mut slower = self.clone();
         let line = slower.lines.get_mut(&concurrency).into_iter().flatten();
         line.for_each(|(_, time)| time.us *= 1.0 + CURVE_ERROR);
@@ -132,7 +132,7 @@ impl GapCurve {
     }
 
     /// The measured densities that count.
-    fn densities(&self, what_for: Use) -> Vec<f64> {
+    pub(super) fn densities(&self, what_for: Use) -> Vec<f64> {
         let mut all: Vec<f64> = self.lines.values().flatten().map(|point| point.0).collect();
         all.sort_by(f64::total_cmp);
         all.dedup();
@@ -148,12 +148,12 @@ impl GapCurve {
             / densities.len() as f64
     }
 
-    fn costs(&self, densities: &[f64], values: &[u32]) -> Vec<f64> {
+    pub(super) fn costs(&self, densities: &[f64], values: &[u32]) -> Vec<f64> {
         values.iter().map(|value| self.cost(densities, *value)).collect()
     }
 
     /// The logarithm of the time at each density's own best concurrency, as a mean.
-    fn least(&self, densities: &[f64]) -> f64 {
+    pub(super) fn least(&self, densities: &[f64]) -> f64 {
         let least = densities.iter().map(|&density| {
             self.lines.keys().map(|&line| self.on(line, density)).fold(f64::INFINITY, f64::min).ln()
         });

@@ -1,11 +1,11 @@
-//! Settings and the correlations of indexes, each chosen beside the other.
+//! Page costs and the correlations of indexes, each chosen beside the other.
 //!
-//! Which settings are best depends on what the planner takes the correlations for, and the other way round.
-//! So correlations are chosen at the settings in force, then settings beside these correlations, then
-//! correlations at these settings, and so on, until neither changes.
+//! Which costs are best depends on what the planner takes the correlations for, and the other way round. So
+//! correlations are chosen at the costs in force, then costs beside these correlations, then correlations at
+//! these costs, and so on, until neither changes. All at one concurrency, which is chosen before.
 
 use super::choose::{Asked, Chosen, CostPair, Regrets, Settings};
-use super::correlation::{CorrelationChoice, IndexPicks, choose_together};
+use super::correlation::{CorrelationChoice, IndexPicks};
 use super::model::Times;
 
 /// Most rounds in which something may still change.
@@ -32,8 +32,9 @@ pub struct Joint {
     pub corrected: Option<Regrets>,
 }
 
-/// Chooses both; `as_is` are the regrets with the correlations in force. None if they do not come to rest, if
-/// no settings suit the correlations, or if there was no time to find out.
+/// Chooses both; `as_is` are the regrets with the correlations in force, and `in_force` the costs in force with
+/// the concurrency that was chosen. None if they do not come to rest, if no costs suit the correlations, or if
+/// there was no time to find out.
 pub fn joint(
     planner: &mut dyn Planner,
     as_is: &Regrets,
@@ -41,30 +42,39 @@ pub fn joint(
     times: &Times,
 ) -> Option<Joint> {
     let Regrets { cells, concurrencies, .. } = as_is;
-    let together = |planner: &mut dyn Planner, at: &Settings, among: &[u32]| {
-        choose_together(&planner.at_correlations(at.cell)?, at.concurrency, among, concurrencies, times)
-    };
-    let mut assumed = together(planner, in_force, concurrencies)?;
-    let mut wanted = None;
+    let mut assumed = choices(planner, in_force, concurrencies, times)?;
     for _ in 0..ROUNDS {
-        let told = assumed.told();
+        let told = told(&assumed);
         let (chosen, corrected) = if told.iter().all(Option::is_none) {
             (as_is.choose(in_force)?, None)
         } else {
             let corrected = Regrets::of(&planner.told(&told)?, cells, concurrencies, times)?;
-            (as_is.choose_beside(&corrected, in_force, wanted)?, Some(corrected))
+            (as_is.choose_beside(&corrected, in_force)?, Some(corrected))
         };
-        let concurrency = chosen.settings.concurrency;
-        // Once another one was asked for, only the chosen one is tried, or the rounds might alternate.
-        let among: &[u32] = if wanted.is_none() { concurrencies } else { &[concurrency] };
-        let found = together(planner, &chosen.settings, among)?;
-        if found.told() == told && found.concurrency == concurrency {
-            return Some(Joint { chosen, correlations: found.choices, corrected });
+        let correlations = choices(planner, &chosen.settings, concurrencies, times)?;
+        if self::told(&correlations) == told {
+            return Some(Joint { chosen, correlations, corrected });
         }
-        wanted = wanted.or(Some(found.concurrency).filter(|found| *found != concurrency));
-        assumed = found;
+        assumed = correlations;
     }
     None
+}
+
+/// What each index's correlation should be at these settings.
+fn choices(
+    planner: &mut dyn Planner,
+    at: &Settings,
+    concurrencies: &[u32],
+    times: &Times,
+) -> Option<Vec<Option<CorrelationChoice>>> {
+    let picks = planner.at_correlations(at.cell)?;
+    Some(picks.iter().map(|picks| picks.choose(at.concurrency, concurrencies, times)).collect())
+}
+
+/// The correlations that are not those in force.
+fn told(choices: &[Option<CorrelationChoice>]) -> Vec<Option<f64>> {
+    let choices = choices.iter();
+    choices.map(|choice| choice.filter(|choice| !choice.holds_current).map(|told| told.value)).collect()
 }
 
 #[cfg(test)]
@@ -121,14 +131,17 @@ mod tests {
         }
     }
 
-    const AT_1: Settings = Settings { cell: DEFAULT, concurrency: 1 };
+    const AT_16: Settings = Settings { cell: DEFAULT, concurrency: 16 };
 
     #[test]
     fn settings_and_a_correlation_are_chosen_beside_each_other() {
-        let found = MadeUp::of(&[JITTERED], &[0.9999]).joint(&AT_1).expect("settings");
+        let found = MadeUp::of(&[JITTERED], &[0.9999]).joint(&AT_16).expect("settings");
         let told = found.correlations[0].expect("queries");
         let settings = found.chosen.settings;
         assert!(settings.concurrency == 16 && told.value < 0.9 && !told.holds_current, "{found:?}");
+        // At 1 bitmap scans are as slow as the index scans that read at random.
+        let at_1 = MadeUp::of(&[JITTERED], &[0.9999]).joint(&Settings { concurrency: 1, ..AT_16 });
+        assert!(at_1.is_some_and(|found| found.correlations[0].is_some_and(|told| told.holds_current)));
         let corrected = found.corrected.as_ref().and_then(|of| of.at(&settings)).expect("asked for");
         assert!(corrected.cold < found.chosen.regret.cold, "{corrected:?}, {found:?}");
         // Who follows it is told nothing else.
@@ -155,9 +168,9 @@ mod tests {
 
     #[test]
     fn nothing_is_told_where_nothing_gains_or_time_ends() {
-        let in_order = MadeUp::of(&[Locality::of(0.0, 1.0)], &[1.0]).joint(&AT_1).expect("settings");
+        let in_order = MadeUp::of(&[Locality::of(0.0, 1.0)], &[1.0]).joint(&AT_16).expect("settings");
         assert!(in_order.corrected.is_none() && in_order.correlations[0].is_some_and(|of| of.holds_current));
-        let jittered = |left| MadeUp { left, ..MadeUp::of(&[JITTERED], &[0.9999]) }.joint(&AT_1);
+        let jittered = |left| MadeUp { left, ..MadeUp::of(&[JITTERED], &[0.9999]) }.joint(&AT_16);
         assert_eq!([0, 1, 2, 3].map(|left| jittered(left).is_some()), [false, false, false, true]);
     }
 }

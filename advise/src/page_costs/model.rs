@@ -159,6 +159,16 @@ impl Times {
         Self { by_workers, ..self }
     }
 
+    /// What reads with gaps take.
+    pub(super) fn curve(&self) -> &GapCurve {
+        &self.curve
+    }
+
+    /// These times, with those of reads with gaps at one concurrency off by what the curve may be.
+    pub(super) fn with_slower(&self, concurrency: u32) -> Self {
+        Self { curve: self.curve.with_slower(concurrency), ..self.clone() }
+    }
+
     /// Are reads without prefetch known, which index scans need, and those at this concurrency?
     pub fn covers(&self, concurrency: u32) -> bool {
         self.curve.has(0) && self.curve.has(concurrency)

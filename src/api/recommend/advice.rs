@@ -52,6 +52,8 @@ named!(Setting, "setting", "settings", {
 /// Doubts of a row without advice: with that argument there might be some.
 pub(super) const NEEDS_COLD: &str = "needs cold";
 pub(super) const NEEDS_WRITES: &str = "needs writes";
+/// Doubt of the row of an index that there was no time for.
+pub(super) const NOT_LOOKED_AT: &str = "not looked at";
 /// Doubt of another row without advice.
 pub(in crate::api) const UNKNOWN: &str = "unknown";
 
@@ -67,6 +69,8 @@ pub(in crate::api) struct Recommendation {
     pub(in crate::api) beside: Option<Doubt>,
     /// Does this standby refuse the statement?
     pub(in crate::api) on_primary: bool,
+    /// Do all values from low to high give the same plans?
+    pub(in crate::api) has_same_plans: bool,
     /// What read_ahead_kb was judged by; empty for other settings.
     pub(in crate::api) curve: Vec<WindowPoint>,
 }
@@ -110,10 +114,12 @@ impl Recommendation {
             name: name.map(Text::from),
             setting: setting.name(),
             applies,
+            server_version: server::major_version(),
+            io_method: server::setting(c"io_method").map(Text::from),
             ..RecommendRow::default()
         };
         let (own, evidence, curve) = (BTreeMap::new(), Map::new(), Vec::new());
-        Self { row, own, evidence, beside: None, on_primary: false, curve }
+        Self { row, own, evidence, beside: None, on_primary: false, has_same_plans: false, curve }
     }
 
     /// The row, with its evidence.
@@ -273,6 +279,11 @@ impl Recommendation {
         self.row.low = Some(low.into());
         self.row.high = Some(high.into());
         self
+    }
+
+    /// Says that all values from low to high give the same plans.
+    pub(super) fn with_same_plans(self) -> Self {
+        Self { has_same_plans: true, ..self }
     }
 
     /// The relation that was measured, or would have been.

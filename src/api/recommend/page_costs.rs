@@ -16,7 +16,7 @@ use io_probe_surface::doubt::Doubt;
 use pgrx::pg_sys;
 use serde_json::{Value, json};
 
-use self::planned::Answers;
+use self::planned::{Answers, Question};
 use super::advice::{Recommendation, Setting};
 use super::place::{Candidate, Opened, TablespaceTarget};
 use super::{PARTS_OF_PAGES, RecommendCall, Unit};
@@ -351,5 +351,12 @@ fn ask_planner(
     if !has_intervals || !curve.has_intervals() {
         return Err(measured.no_intervals());
     }
-    planned::ask(recommend.call, &tables, &cells, &concurrencies, in_force, &times)
+    let question = Question {
+        call: recommend.call,
+        cells: &cells,
+        concurrencies: &concurrencies,
+        in_force,
+        times: &times,
+    };
+    question.ask(&tables)
 }

@@ -539,6 +539,9 @@ impl ReportDraft {
             self.changes_readahead.get_or_insert(row.statement.is_some());
         }
         let alike = match (&row.low, &row.high) {
+            (Some(low), Some(high)) if low != high && advice.has_same_plans => {
+                format!(" (any from {low} to {high} gives the same plans)")
+            }
             (Some(low), Some(high)) if low != high => format!(" (any from {low} to {high} is as good)"),
             _ => String::new(),
         };

@@ -68,6 +68,11 @@ pub(crate) fn data_directory() -> PathBuf {
     unsafe { compat::path(pg_sys::DataDir) }
 }
 
+/// The major version of the server, such as 18.
+pub(crate) fn major_version() -> i32 {
+    (pg_sys::PG_VERSION_NUM / 10_000) as i32
+}
+
 /// Is this a standby, or a server that is recovering?
 pub(crate) fn in_recovery() -> bool {
     // SAFETY: reads shared state.

@@ -12,7 +12,8 @@
 //! what is read, nothing is kept for that plan.
 //!
 //! A correlation becomes stale when the table is rewritten (as by a restore), when it has a fifth more or
-//! fewer rows, or when ANALYZE finds another one by a tenth. Then the planner's own counts again.
+//! fewer rows, when ANALYZE finds another one by a tenth, or under another major version or `io_method`. Then
+//! the planner's own counts again.
 
 mod keep;
 mod kept;

@@ -64,16 +64,22 @@ pub(crate) struct IndexName {
 /// What is found of some tables.
 pub(crate) struct KnownIndexes {
     pub(crate) indexes: Vec<IndexFacts>,
-    /// Columns whose indexes can't be asked for, and why.
+    /// Columns and indexes that can't be asked for, and why.
     pub(crate) left_out: Vec<String>,
 }
 
 const UNLIKE_ANALYZE: &str = "its statistics are too large, or none that ANALYZE makes";
 const ROWS_UNKNOWN: &str = "how many rows the table has is not known: ANALYZE it";
+const NO_RANGES: &str = "no ranges of it can be asked for";
+
+/// Most indexes, of all tables together, whose statistics are read.
+const MOST_KNOWN: usize = 64;
+/// Most of the other indexes that are counted.
+const MOST_NAMED: usize = 1000;
 
 /// Indexes that a range query can use, of these tables with their numbers of pages. Of each column it is the
-/// index of the fewest columns. At most `of_table` of a table, and `of_all` in all: the first tables' first.
-pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)], of_table: u32, of_all: usize) -> KnownIndexes {
+/// index of the fewest columns. The first of each table comes first, then the second of each.
+pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)]) -> KnownIndexes {
     /// An index of a column that can be asked for, if there is no reason why not.
     #[derive(Deserialize)]
     struct Found {
@@ -84,6 +90,8 @@ pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)], of_table: u32, of_all: us
         /// The column with its table.
         qualified: String,
         why_not: Option<String>,
+        /// How many columns there are.
+        count: usize,
     }
     let (oids, pages): (Vec<String>, Vec<String>) =
         tables.iter().map(|(oid, pages)| (oid.to_u32().to_string(), pages.to_string())).unzip();
@@ -139,21 +147,21 @@ pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)], of_table: u32, of_all: us
                      (SELECT sum(f) FROM unnest(most_common_freqs) AS f WHERE f BETWEEN 0 AND 1), 0)
                      ELSE 0 END),
              'path', pg_relation_filepath(indexrelid), 'attnum', attnum, 'atttypid', atttypid::int8,
-             'qualified', format('%I.%I.%I', nspname, table_name, attname),
+             'qualified', format('%I.%I.%I', nspname, table_name, attname), 'count', count(*) OVER (),
              'why_not', CASE WHEN NOT is_likely THEN '{UNLIKE_ANALYZE}'
                  WHEN rows_of_page IS NULL THEN '{ROWS_UNKNOWN}'
                  WHEN {MOST_INDEXES} < (SELECT count(*) FROM pg_index AS j WHERE j.indrelid = relid)
                  THEN 'its table has over {MOST_INDEXES} indexes' END)
-         FROM numbered AS found WHERE number <= {of_table} ORDER BY place, attnum",
+         FROM numbered AS found ORDER BY number, place LIMIT {MOST_KNOWN}",
         rows_of_page = rows_of_page("c.reltuples"),
         oids = oids.join(","),
         pages = pages.join(","),
     );
     let (mut indexes, mut left_out) = (Vec::new(), Vec::new());
-    for Found { facts, path, attnum, atttypid, qualified, why_not } in rows::<Found>(&query) {
-        if indexes.len() == of_all {
-            break;
-        }
+    let (mut columns, mut all) = (Vec::new(), 0);
+    for Found { facts, path, attnum, atttypid, qualified, why_not, count } in rows::<Found>(&query) {
+        columns.push((facts.table, attnum));
+        all = count;
         let bounds = match why_not {
             Some(why) => Err(why),
             None => {
@@ -167,11 +175,38 @@ pub(crate) fn of_tables(tables: &[(pg_sys::Oid, u64)], of_table: u32, of_all: us
                 let index_pages = (bytes / u64::from(pg_sys::BLCKSZ)) as f64;
                 indexes.push(IndexFacts { bounds, index_pages, ..facts });
             }
-            Ok(_) => {}
+            Ok(_) => left_out.push(format!("{qualified} ({NO_RANGES})")),
             Err(why) => left_out.push(format!("{qualified} ({why})")),
         }
     }
+    let others = without_ranges(&oids, &columns);
+    left_out.extend(others.into_iter().map(|name| format!("{name} ({NO_RANGES})")));
+    if columns.len() < all {
+        left_out.push(format!("{} more columns (only {MOST_KNOWN} are looked at)", all - columns.len()));
+    }
     KnownIndexes { indexes, left_out }
+}
+
+/// Btree indexes of these tables that are on no such column, or on some of the rows.
+fn without_ranges(oids: &[String], columns: &[(u32, i16)]) -> Vec<String> {
+    let (tables, attnums): (Vec<String>, Vec<String>) =
+        columns.iter().map(|(table, attnum)| (table.to_string(), attnum.to_string())).unzip();
+    let query = format!(
+        "SELECT to_json(format('%I.%I', n.nspname, x.relname))
+         FROM unnest('{{{oids}}}'::oid[]) WITH ORDINALITY AS given(oid, place)
+         JOIN pg_index AS i ON i.indrelid = given.oid AND i.indisvalid
+         JOIN pg_class AS x ON x.oid = i.indexrelid
+         JOIN pg_namespace AS n ON n.oid = x.relnamespace
+         JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+         WHERE i.indpred IS NOT NULL OR NOT EXISTS (
+             SELECT FROM unnest('{{{tables}}}'::oid[], '{{{attnums}}}'::int2[]) AS found(oid, attnum)
+             WHERE found.oid = i.indrelid AND found.attnum = i.indkey[0])
+         ORDER BY place, x.relname LIMIT {MOST_NAMED}",
+        oids = oids.join(","),
+        tables = tables.join(","),
+        attnums = attnums.join(","),
+    );
+    rows(&query)
 }
 
 /// How many rows a page has, by those of all pages when they were counted last; NULL where that can't be.

@@ -1,6 +1,7 @@
 //! Made-up devices, measured again and again with noise: is the same recommended, and what is worth it?
 
 use super::*;
+use crate::page_costs::concurrency::{QueryConcurrency, choose_for_queries};
 use crate::page_costs::curve::{Use, choose_concurrency};
 use crate::page_costs::locality::Locality;
 use io_probe_core::measure::page_times::times::Sparse;
@@ -115,10 +116,18 @@ fn regrets(times: &PageTimes, in_force: &Settings, late: Late) -> Regrets {
     Regrets::of(&asked(&cells, late), &cells, &CONCURRENCIES, &times).expect("queries")
 }
 
+fn concurrency(times: &PageTimes, in_force: &Settings, late: Late) -> QueryConcurrency {
+    let times = Times::of(times, 16_384.0, 1024.0).expect("all times");
+    choose_for_queries(&asked(&[in_force.cell], late), &times, in_force.concurrency).expect("a choice")
+}
+
 fn choice(times: &PageTimes, in_force: &Settings, has_late: bool) -> Chosen {
+    let late = if has_late { Late::InOrder } else { Late::None };
+    let concurrency = concurrency(times, in_force, late).plateau.value as u32;
+    let in_force = &Settings { concurrency, ..*in_force };
     let regrets = |late| regrets(times, in_force, late);
     let chosen = if has_late {
-        regrets(Late::InOrder).choose_beside(&regrets(Late::Anywhere), in_force, None)
+        regrets(Late::InOrder).choose_beside(&regrets(Late::Anywhere), in_force)
     } else {
         regrets(Late::None).choose(in_force)
     };
@@ -154,10 +163,11 @@ fn answers(device: &Device, in_force: &Settings, has_late: bool) -> [Vec<Answer>
     for seed in 0..REPEATS {
         let times = measured(device, seed);
         let chosen = choice(&times, in_force, has_late);
-        let Settings { cell, concurrency } = chosen.settings;
-        let (low, high) = chosen.concurrencies;
-        answers[0].push((cell.random, chosen.random.0, chosen.random.1));
-        answers[1].push((concurrency.into(), low.into(), high.into()));
+        let (low, high) = chosen.random.as_good;
+        answers[0].push((chosen.settings.cell.random, low, high));
+        let late = if has_late { Late::InOrder } else { Late::None };
+        let plateau = concurrency(&times, in_force, late).plateau;
+        answers[1].push((plateau.value as f64, plateau.low as f64, plateau.high as f64));
         let alone = choose_concurrency(&times, Use::Queries, Some(in_force.concurrency)).expect("a choice");
         let plateau = alone.plateau;
         answers[2].push((plateau.value as f64, plateau.low as f64, plateau.high as f64));

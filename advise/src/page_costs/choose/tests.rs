@@ -41,7 +41,11 @@ fn regrets(asked: &[Asked]) -> Regrets {
 }
 
 fn beside(asked: &[Asked], corrected: &[Asked], in_force: &Settings) -> Option<Settings> {
-    regrets(asked).choose_beside(&regrets(corrected), in_force, None).map(|chosen| chosen.settings)
+    regrets(asked).choose_beside(&regrets(corrected), in_force).map(|chosen| chosen.settings)
+}
+
+fn alike(as_good: (f64, f64), same_plans: (f64, f64)) -> Alike {
+    Alike { as_good, same_plans }
 }
 
 const INDEX_SCAN: PlannedScan = PlannedScan::Index;
@@ -58,15 +62,15 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn the_best_cell_is_found_with_its_concurrency() {
+fn the_best_cell_is_found_at_a_concurrency() {
     let regrets = regrets(&few_and_all());
     assert_eq!(regrets.queries(), 2);
-    let chosen = regrets.choose(&set(0, 1)).expect("a choice");
-    // Both cells in the middle are as good, and so are 16 and 64: 16 is nearer to two thirds up.
+    let chosen = regrets.choose(&set(0, 16)).expect("a choice");
+    // Both cells in the middle are as good, with the same plans.
     assert_eq!(chosen.settings, set(1, 16));
     // Towards the cell that takes the index for all it ceases soon.
-    assert_eq!((chosen.random, chosen.sequential), ((3.84, 8.0), (1.0, 1.0)));
-    assert_eq!(chosen.concurrencies, (7, 64));
+    assert_eq!(chosen.random, alike((3.84, 8.0), (4.0, 8.0)));
+    assert_eq!(chosen.sequential, alike((1.0, 1.0), (1.0, 1.0)));
     // Cold, no plan is faster than the one picked. Warm, the index scan is, for few rows.
     let few = |scan, concurrency, caches| times().of_scan(scan, &TABLE, &INDEX, 10.0, concurrency, caches);
     let warm = few(PlannedScan::Bitmap, 0, Caches::Warm) / few(PlannedScan::Index, 0, Caches::Warm);
@@ -88,35 +92,34 @@ fn what_is_set_stays_if_it_is_as_good() {
         assert_eq!(regrets.choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
     }
     // Else of the best the nearest.
-    let from = Settings { cell: cell(1.0, 12.0), concurrency: 200 };
+    let from = Settings { cell: cell(1.0, 12.0), concurrency: 16 };
     assert_eq!(regrets.choose(&from).map(|chosen| chosen.settings), Some(set(2, 16)));
 }
 
 #[test]
-fn without_bitmap_scans_any_concurrency_is_as_good() {
+fn what_is_as_good_need_not_have_the_same_plans() {
     let regrets = regrets(&[asked(10_000.0, [INDEX_SCAN, INDEX_SCAN, INDEX_SCAN, ALL])]);
     let chosen = regrets.choose(&set(0, 1)).expect("a choice");
-    assert_eq!((chosen.settings, chosen.concurrencies), (set(3, 1), (1, 64)));
-    assert_eq!((chosen.random, chosen.sequential), ((8.0, 8.0), (1.98, 2.0)));
+    assert_eq!(chosen.settings, set(3, 1));
+    assert_eq!(chosen.random, alike((8.0, 8.0), (8.0, 8.0)));
+    assert_eq!(chosen.sequential, alike((1.98, 2.0), (2.0, 2.0)));
 }
 
 #[test]
 fn settings_suit_the_correlations_that_are_advised() {
-    // As it is no bitmap scan is picked, so that the concurrency does not matter.
+    // As it is all cells have the same plan; with the correlations the first two read all.
     let as_is = [asked(100.0, [INDEX_SCAN; 4])];
-    let corrected = [asked(100.0, [BITMAP; 4])];
-    let in_force = set(1, 1);
+    let corrected = [asked(100.0, [ALL, ALL, BITMAP, BITMAP])];
+    let in_force = set(1, 16);
     assert_eq!(regrets(&as_is).choose(&in_force).map(|chosen| chosen.settings), Some(in_force));
-    assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(1, 64)));
+    assert_eq!(beside(&as_is, &corrected, &in_force), Some(set(2, 16)));
     // A user that follows the one, the other, or both, is told the same here.
-    assert_eq!(beside(&as_is, &corrected, &set(1, 16)), Some(set(1, 16)));
-    assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(1, 64)));
-    assert_eq!(regrets(&corrected).choose(&set(1, 16)).map(|chosen| chosen.settings), Some(set(1, 16)));
-    // Where correlations change nothing, the costs are as without, and the concurrency as good.
-    let without = regrets(&few_and_all()).choose(&in_force).expect("a choice");
-    let with = beside(&few_and_all(), &few_and_all(), &in_force).expect("a choice");
-    let (low, high) = without.concurrencies;
-    assert!(with.cell == without.settings.cell && (low..=high).contains(&with.concurrency), "{with:?}");
+    assert_eq!(beside(&as_is, &corrected, &set(2, 16)), Some(set(2, 16)));
+    assert_eq!(regrets(&corrected).choose(&in_force).map(|chosen| chosen.settings), Some(set(2, 16)));
+    assert_eq!(regrets(&corrected).choose(&set(2, 16)).map(|chosen| chosen.settings), Some(set(2, 16)));
+    // Where correlations change nothing, the costs are as without.
+    let without = regrets(&few_and_all()).choose(&in_force).map(|chosen| chosen.settings);
+    assert_eq!(beside(&few_and_all(), &few_and_all(), &in_force), without);
 }
 
 #[test]
@@ -186,37 +189,14 @@ fn beside_corrections_the_ends_of_what_is_as_good_are_values_of_the_grid() {
     let corrected = |count: usize| -> Vec<f64> {
         (0..count).map(|at| if at == 0 || at + 1 == count { 2.0 } else { 1.0 }).collect()
     };
-    for (values, set) in [(vec![0, 1, 2, 4, 8], 2), (vec![1, 8, 16, 64, 128], 16), (vec![4, 10, 24, 32], 24)]
-    {
-        let of = |costs: &[f64]| {
-            let cells: Vec<_> = costs.iter().map(|cost| (cell(1.0, 4.0), *cost, 1.0)).collect();
-            Regrets { cells: vec![cell(1.0, 4.0)], concurrencies: values.clone(), ..given(&cells) }
-        };
-        let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
-        let beside =
-            of(&vec![1.0; values.len()]).choose_beside(&of(&corrected(values.len())), &in_force, None);
-        let chosen = beside.expect("a choice");
-        let ends = (values[1], values[values.len() - 2]);
-        assert_eq!((chosen.settings.concurrency, chosen.concurrencies), (set, ends));
-        // One that is given is taken if it suits, and gains over what is set.
-        let given = |concurrency: u32, set: u32| {
-            let in_force = Settings { cell: cell(1.0, 4.0), concurrency: set };
-            let as_is = of(&vec![1.0; values.len()]);
-            let beside = as_is.choose_beside(&of(&corrected(values.len())), &in_force, Some(concurrency));
-            beside.map(|chosen| (chosen.settings.concurrency, chosen.concurrencies)).expect("a choice")
-        };
-        assert_eq!(given(values[1], set), (set, ends));
-        assert_eq!(given(values[1], values[0]), (values[1], ends));
-        assert_ne!(given(values[0], values[values.len() - 1]).0, values[0]);
-    }
     let of = |costs: &[f64]| {
         let randoms = [1.0, 1.1, 2.0, 4.0, 8.0];
         let cells: Vec<_> = randoms.iter().zip(costs).map(|(r, cost)| (cell(1.0, *r), *cost, 1.0)).collect();
         given(&cells)
     };
     let in_force = Settings { cell: cell(1.0, 2.0), concurrency: 16 };
-    let chosen = of(&[1.0; 5]).choose_beside(&of(&corrected(5)), &in_force, None).expect("a choice");
-    assert_eq!((chosen.settings.cell, chosen.random), (in_force.cell, (1.1, 4.0)));
+    let chosen = of(&[1.0; 5]).choose_beside(&of(&corrected(5)), &in_force).expect("a choice");
+    assert_eq!((chosen.settings.cell, chosen.random), (in_force.cell, alike((1.1, 4.0), (1.0, 8.0))));
 }
 
 #[test]

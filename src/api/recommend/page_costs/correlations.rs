@@ -9,15 +9,17 @@ use pgrx::{pg_sys, spi};
 use serde_json::{Value, json};
 
 use super::Advice;
-use super::planned::Probed;
+use super::planned::{NO_TIME_FOR_IT, Probed, Unasked, WHERE_UNKNOWN};
 use super::verdict::{NOTHING_BETTER, shown};
-use crate::api::recommend::advice::{Recommendation, Statements};
+use crate::api::recommend::advice::{NOT_LOOKED_AT, Recommendation, Statements};
 use crate::call::figure;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts;
+use crate::pg::catalog::indexes::IndexFacts;
 
 impl Advice<'_> {
-    /// The rows of indexes: of each that was looked at if `all`, else where another correlation is better.
+    /// The rows of indexes: of each if `all`, else where another correlation is better, or where there was no
+    /// time to look.
     pub(super) fn of_indexes(&self, all: bool) -> Vec<Recommendation> {
         let answers = match &self.planned {
             Ok(answers) => answers,
@@ -32,7 +34,11 @@ impl Advice<'_> {
             }
             _ => None,
         });
-        rows.collect()
+        let Unasked { not_looked_at, unknown } = &answers.unasked;
+        let unlooked =
+            not_looked_at.iter().map(|facts| of_index(facts).without(NOT_LOOKED_AT, NO_TIME_FOR_IT));
+        let unknown = unknown.iter().filter(|_| all).map(|facts| of_index(facts).unknown(WHERE_UNKNOWN));
+        rows.chain(unlooked).chain(unknown).collect()
     }
 }
 
@@ -44,9 +50,11 @@ fn identity(index: &Probed) -> Recommendation {
         Some(kept) => (kept, "io_probe_corrections"),
         None => (index.analyzed(), "pg_statistic"),
     };
-    Recommendation::of_index(Some(index.facts.index.qualified.clone()))
-        .currently(figure(current).to_string(), source)
-        .used(Some(pg_sys::Oid::from(index.facts.table)))
+    of_index(&index.facts).currently(figure(current).to_string(), source)
+}
+
+fn of_index(facts: &IndexFacts) -> Recommendation {
+    Recommendation::of_index(Some(facts.index.qualified.clone())).used(Some(pg_sys::Oid::from(facts.table)))
 }
 
 /// The correlation that the planner should assume for an index, at these settings.

@@ -1,12 +1,15 @@
 //! The planner in the loop: queries over the tables of a tablespace, and what the planner picks for them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use io_probe_advise::page_costs::choose::{Asked, CostPair, Regret, Regrets, Settings};
+use io_probe_advise::page_costs::concurrency::{QueryConcurrency, choose_for_queries};
 use io_probe_advise::page_costs::correlation::{CORRELATIONS, IndexPicks};
 use io_probe_advise::page_costs::joint::{Joint, Planner, joint};
 use io_probe_advise::page_costs::model::{Index, PlannedScan, Table, Times};
 use io_probe_advise::page_costs::visits::{IndexVisits, index_visits};
+use io_probe_advise::page_costs::worth::{fitting, most_losing};
 use pgrx::pg_sys;
 
 use crate::call::Call;
@@ -25,14 +28,22 @@ const GUARDED: [f64; 2] = [0.35, 0.45];
 /// Types of which a part of a difference can be taken.
 const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", "double precision"];
 
-/// Most indexes of a tablespace, and of a table, whose columns are asked for.
-const MOST_INDEXES: usize = 12;
-const MOST_OF_TABLE: u32 = 4;
+/// How often the planner is asked for the whole grid, and for all correlations, as a rule.
+const ROUNDS: usize = 3;
 
 const NO_TIME: &str = "there was no time left for it";
 
 /// Longest time of a series of questions to the planner.
 const LONGEST: Duration = Duration::from_secs(15);
+
+/// Indexes by whose ranges the planner is not asked, and why.
+#[derive(Default)]
+pub(super) struct Unasked {
+    /// There was no time for them.
+    pub(super) not_looked_at: Vec<IndexFacts>,
+    /// Where their rows lie could not be told.
+    pub(super) unknown: Vec<IndexFacts>,
+}
 
 /// An index by whose ranges the planner was asked, and where its rows lie.
 pub(super) struct Probed {
@@ -46,15 +57,15 @@ pub(super) struct Probed {
 
 impl Probed {
     /// None if it can't be looked at, or where its rows lie can't be told.
-    fn of(facts: IndexFacts, patience: &Patience) -> Option<Self> {
-        let own = visits(&facts, facts.index.oid, patience)?;
+    fn of(facts: IndexFacts, patience: &Patience) -> Result<Self, IndexFacts> {
+        let Some(own) = visits(&facts, facts.index.oid, patience) else { return Err(facts) };
         // Equal values of the first column need not lie alike in all that begin with it.
         let others = facts.others.iter().filter(|other| {
             visits(&facts, other.oid, patience).is_some_and(|visits| visits.locality.is_like(&own.locality))
         });
         let alike = [&facts.index].into_iter().chain(others).cloned().collect();
         let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
-        Some(Self { alike, visits: own, kept, facts })
+        Ok(Self { alike, visits: own, kept, facts })
     }
 
     /// A query of it and what the planner picked, if all of that are scans which the model knows. A plan of
@@ -142,6 +153,9 @@ pub(super) struct Answers {
     pub(super) joint: Joint,
     pub(super) tables: usize,
     pub(super) inquiry: Inquiry,
+    pub(super) unasked: Unasked,
+    /// What the concurrency was chosen by.
+    pub(super) concurrency: QueryConcurrency,
     /// How long asking took.
     pub(super) elapsed: Duration,
     /// Which columns were left out, and why; to be added to what is said.
@@ -260,36 +274,152 @@ impl Planner for InTheLoop<'_> {
                 *before = asked.unwrap_or_else(|| before.clone());
             }
         }
-        (!self.patience.is_over()).then(|| known(&corrected))
+        (!self.patience.is_over()).then(|| known_ones(&corrected))
     }
 }
 
-fn known(asked: &[Option<Asked>]) -> Vec<Asked> {
+fn known_ones(asked: &[Option<Asked>]) -> Vec<Asked> {
     asked.iter().flatten().cloned().collect()
 }
 
-/// Asks about tables that have as many pages. Err says why nothing can be said.
-pub(super) fn ask(
-    call: &Call,
-    tables: &[(pg_sys::Oid, u64)],
-    cells: &[CostPair],
-    concurrencies: &[u32],
-    in_force: &Settings,
-    times: &Times,
-) -> Result<Answers, String> {
-    let KnownIndexes { indexes, mut left_out } = indexes::of_tables(tables, MOST_OF_TABLE, MOST_INDEXES);
-    let mut names: Vec<(u32, String)> = indexes.iter().map(table_name).collect();
-    names.dedup();
-    let mut patience = Patience::of(time_for_a_series(call));
-    let found = ask_about(call, &mut patience, indexes, cells, concurrencies, in_force, times);
-    names.retain(|(table, _)| patience.is_slow(pg_sys::Oid::from(*table)));
-    left_out.extend(names.into_iter().map(|(_, name)| format!("{name} ({})", planner::SLOW)));
-    let left_out = told(&left_out);
-    match found {
-        Ok(answers) => Ok(Answers { left_out, ..answers }),
-        Err(why) => Err(why + &left_out),
+/// What is asked for: pairs of page costs and concurrencies to choose from, what is in force, and the times that
+/// plans are judged by.
+pub(super) struct Question<'a> {
+    pub(super) call: &'a Call,
+    pub(super) cells: &'a [CostPair],
+    pub(super) concurrencies: &'a [u32],
+    pub(super) in_force: &'a Settings,
+    pub(super) times: &'a Times,
+}
+
+impl Question<'_> {
+    /// Asks about tables that have as many pages. Err says why nothing can be said.
+    pub(super) fn ask(&self, tables: &[(pg_sys::Oid, u64)]) -> Result<Answers, String> {
+        let KnownIndexes { indexes, mut left_out } = indexes::of_tables(tables);
+        let names: BTreeMap<u32, String> = indexes.iter().map(table_name).collect();
+        let mut patience = Patience::of(time_for_a_series(self.call));
+        let found = self.ask_about(&mut patience, indexes);
+        let slow = names.into_iter().filter(|(table, _)| patience.is_slow(pg_sys::Oid::from(*table)));
+        left_out.extend(slow.map(|(_, name)| format!("{name} ({})", planner::SLOW)));
+        match found {
+            Ok(answers) => {
+                left_out.splice(0..0, answers.unasked.told());
+                Ok(Answers { left_out: told(&left_out), ..answers })
+            }
+            Err(why) => Err(why + &told(&left_out)),
+        }
+    }
+
+    fn ask_about(&self, patience: &mut Patience, known: Vec<IndexFacts>) -> Result<Answers, String> {
+        let Self { cells, concurrencies, in_force, times, .. } = *self;
+        let started = Instant::now();
+        if known.is_empty() {
+            let why = "no table there has an index and statistics by which the planner could be asked";
+            return Err(why.to_owned());
+        }
+        let (probed, unasked) = self.look_at(known, patience);
+        if probed.is_empty() {
+            let of_none =
+                "of none of the indexes there is it known where its rows lie: io_probe_correlation says why";
+            return Err(if unasked.unknown.is_empty() { NO_TIME } else { of_none }.to_owned());
+        }
+        let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
+        let asked = inquiry.ask_all(cells, patience)?;
+        let known = known_ones(&asked);
+        let regrets = Regrets::of(&known, cells, concurrencies, times).ok_or_else(|| {
+            "the planner picked plans that are not scans by one index or of the whole table".to_owned()
+        })?;
+        let concurrency = choose_for_queries(&known, times, in_force.concurrency)
+            .ok_or_else(|| "the concurrency in force was not measured".to_owned())?;
+        let at = Settings { concurrency: concurrency.plateau.value as u32, ..*in_force };
+        let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience };
+        let joint = match joint(&mut planner, &regrets, &at, times) {
+            Some(joint) => joint,
+            None => {
+                let chosen = regrets.choose(&at).ok_or_else(|| "no query tells".to_owned())?;
+                planner.patience.renew(time_for_a_series(self.call));
+                let Settings { cell, concurrency } = chosen.settings;
+                let correlations = (0..inquiry.indexes.len())
+                    .map(|place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times))
+                    .collect();
+                Joint { chosen, correlations, corrected: None }
+            }
+        };
+        let of_tables: BTreeSet<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();
+        Ok(Answers {
+            regrets,
+            joint,
+            tables: of_tables.len(),
+            inquiry,
+            unasked,
+            concurrency,
+            elapsed: started.elapsed(),
+            left_out: String::new(),
+        })
+    }
+
+    /// Looks where the rows of these indexes lie, for half of the time at most. Of those that it knows it
+    /// keeps as many as there is time to ask about, those first whose plans lose most as things are.
+    fn look_at(&self, known: Vec<IndexFacts>, patience: &Patience) -> (Vec<Probed>, Unasked) {
+        let (looking, mut unasked) = (Patience::of(patience.left() / 2), Unasked::default());
+        let mut losses = Vec::new();
+        let (mut plans, mut planning) = (0, Duration::ZERO);
+        for facts in known {
+            match Probed::of(facts, &looking) {
+                Ok(probed) => {
+                    let began = Instant::now();
+                    let (loss, count) = self.loss(&probed, patience);
+                    (plans, planning) = (plans + count, planning + began.elapsed());
+                    losses.push((loss, probed));
+                }
+                Err(facts) if looking.is_over() => unasked.not_looked_at.push(facts),
+                Err(facts) => unasked.unknown.push(facts),
+            }
+        }
+        let each = planning.div_f64(f64::from(plans.max(1))) * self.plans_of_index();
+        let room = fitting(patience.left(), each);
+        let (kept, others) = most_losing(losses, room);
+        unasked.not_looked_at.extend(others.into_iter().map(|probed| probed.facts));
+        (kept, unasked)
+    }
+
+    /// How much longer than the best plans those take that the planner picks as things are, as a logarithm;
+    /// and how many plans it was asked for.
+    fn loss(&self, probed: &Probed, patience: &Patience) -> (f64, u32) {
+        let queries = queries_of(0, &probed.facts, &SELECTIVITIES);
+        let asked: Vec<TableQuery> = queries.iter().map(|query| query.query.clone()).collect();
+        let cell = self.in_force.cell;
+        let picks = planner::picks(&asked, &[premise(cell)], patience).unwrap_or_default();
+        let known = queries.iter().zip(picks).filter_map(|(query, picks)| probed.asked(query, &picks?));
+        let known: Vec<Asked> = known.collect();
+        let regrets = Regrets::of(&known, &[cell], self.concurrencies, self.times);
+        let loss = regrets.and_then(|regrets| regrets.at(self.in_force)).map_or(0.0, |regret| regret.cost());
+        (loss, queries.len() as u32)
+    }
+
+    /// How many plans an index takes, as a rule.
+    fn plans_of_index(&self) -> u32 {
+        let of_grid = 2 * SELECTIVITIES.len() * self.cells.len();
+        let of_correlations = (SELECTIVITIES.len() + GUARDED.len()) * (CORRELATIONS.len() + 1);
+        (ROUNDS * (of_grid + of_correlations)) as u32
     }
 }
+
+impl Unasked {
+    /// Each of them, and why.
+    fn told(&self) -> Vec<String> {
+        let of = |indexes: &[IndexFacts], why: &str| -> Vec<String> {
+            indexes.iter().map(|facts| format!("{} ({why})", facts.index.qualified)).collect()
+        };
+        [of(&self.not_looked_at, "not looked at, for want of time"), of(&self.unknown, WHERE_UNKNOWN)]
+            .concat()
+    }
+}
+
+/// Why the planner is not asked about an index.
+pub(super) const NO_TIME_FOR_IT: &str = "there was no time left for it: give it a longer duration, with a larger pg_io_probe.max_duration, or name \
+     its table";
+pub(super) const WHERE_UNKNOWN: &str = "where its rows lie is not known: io_probe_correlation says why";
 
 fn table_name(index: &IndexFacts) -> (u32, String) {
     let [schema, table, _] = &index.names;
@@ -305,57 +435,6 @@ pub(super) fn told(left_out: &[String]) -> String {
     let others = left_out.len().saturating_sub(MOST);
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
     format!("; left out: {named}{others}")
-}
-
-fn ask_about(
-    call: &Call,
-    patience: &mut Patience,
-    known_indexes: Vec<IndexFacts>,
-    cells: &[CostPair],
-    concurrencies: &[u32],
-    in_force: &Settings,
-    times: &Times,
-) -> Result<Answers, String> {
-    let started = Instant::now();
-    if known_indexes.is_empty() {
-        let why = "no table there has an index and statistics by which the planner could be asked";
-        return Err(why.to_owned());
-    }
-    let probed: Vec<Probed> =
-        known_indexes.into_iter().filter_map(|facts| Probed::of(facts, patience)).collect();
-    if probed.is_empty() {
-        let of_none =
-            "of none of the indexes there is it known where its rows lie: io_probe_correlation says why";
-        return Err(if patience.is_over() { NO_TIME } else { of_none }.to_owned());
-    }
-    let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
-    let asked = inquiry.ask_all(cells, patience)?;
-    let regrets = Regrets::of(&known(&asked), cells, concurrencies, times).ok_or_else(|| {
-        "the planner picked plans that are not scans by one index or of the whole table".to_owned()
-    })?;
-    let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience };
-    let joint = match joint(&mut planner, &regrets, in_force, times) {
-        Some(joint) => joint,
-        None => {
-            let chosen = regrets.choose(in_force).ok_or_else(|| "no query tells".to_owned())?;
-            planner.patience.renew(time_for_a_series(call));
-            let Settings { cell, concurrency } = chosen.settings;
-            let correlations = (0..inquiry.indexes.len())
-                .map(|place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times))
-                .collect();
-            Joint { chosen, correlations, corrected: None }
-        }
-    };
-    let mut of_tables: Vec<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();
-    of_tables.dedup();
-    Ok(Answers {
-        regrets,
-        joint,
-        tables: of_tables.len(),
-        inquiry,
-        elapsed: started.elapsed(),
-        left_out: String::new(),
-    })
 }
 
 /// Queries by each index, in such an order that any first part of them has some of each index.

@@ -1,6 +1,7 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_advise::page_costs::choose::{Chosen, Regret, Settings};
+use io_probe_advise::page_costs::choose::{Alike, Chosen, Regret, Settings};
+use io_probe_advise::page_costs::concurrency::{QueryConcurrency, Scores};
 use io_probe_advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_advise::page_costs::locality::Locality;
 use io_probe_advise::page_costs::pair::{self, CostChange};
@@ -33,16 +34,7 @@ impl Advice<'_> {
     fn advise(&self, setting: Setting, row: Recommendation) -> Recommendation {
         match (&self.planned, setting) {
             (Ok(answers), Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row, answers),
-            (Ok(answers), Setting::EffectiveIoConcurrency) => {
-                let (low, high) = answers.joint.chosen.concurrencies;
-                let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
-                let (value, why) = (answers.joint.chosen.settings.concurrency, self.regrets(answers));
-                if value == self.in_force.concurrency {
-                    row.keep(format!("{why}; {NOTHING_BETTER}"))
-                } else {
-                    row.alter(value.to_string(), why)
-                }
-            }
+            (Ok(answers), Setting::EffectiveIoConcurrency) => self.concurrency_of_queries(row, answers),
             (Err(_), Setting::SeqPageCost) if self.is_unit(setting) => row.keep(THE_UNIT),
             (Err(why), Setting::RandomPageCost | Setting::SeqPageCost) => {
                 self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
@@ -83,17 +75,45 @@ impl Advice<'_> {
     fn cost(&self, setting: Setting, row: Recommendation, answers: &Answers) -> Recommendation {
         let chosen = &answers.joint.chosen;
         let [sequential, random] = pair::changes(self.in_force.cell, chosen.settings.cell);
-        let ((low, high), change) = match setting {
+        let (Alike { as_good: (low, high), same_plans }, change) = match setting {
             Setting::SeqPageCost => (chosen.sequential, sequential),
             _ => (chosen.random, random),
         };
         let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
-        let why = self.regrets(answers);
+        let (why, same) = (self.regrets(answers), told_same(same_plans));
         match change {
             _ if self.is_unit(setting) => row.keep(THE_UNIT),
-            Some(change) => self.set(setting, row, change, why),
-            None => row.keep(format!("{why}; {NOTHING_BETTER}")),
+            Some(change) => self.set(setting, row, change, why + &same),
+            None if same_plans.0 <= low && high <= same_plans.1 && low < high => {
+                row.with_same_plans().keep(why + &same)
+            }
+            None => row.keep(format!("{why}; {NOTHING_BETTER}{same}")),
         }
+    }
+
+    /// The concurrency by what the best plans of the queries take, and reads with gaps.
+    fn concurrency_of_queries(&self, row: Recommendation, answers: &Answers) -> Recommendation {
+        let QueryConcurrency { plateau, matters_to_queries, scores, scores_in_force } = answers.concurrency;
+        let row = self
+            .of_planner(row, answers)
+            .between(plateau.low.to_string(), plateau.high.to_string())
+            .rests_on("score", figure(scores.gaps))
+            .rests_on("score_in_force", figure(scores_in_force.gaps))
+            .rests_on("score_queries", figure(scores.queries))
+            .rests_on("score_queries_in_force", figure(scores_in_force.queries));
+        let (queries, left_out) = (answers.regrets.queries(), &answers.left_out);
+        let told = if matters_to_queries { told_both } else { told_gaps };
+        let lead = if matters_to_queries {
+            format!("of {queries} queries over your tables ")
+        } else {
+            format!("no index of your tables needs bitmap scans, by {queries} queries: ")
+        };
+        let why = format!("{lead}{}", told(&scores));
+        if plateau.holds_current {
+            return row.keep(format!("{why}; {NOTHING_BETTER}{left_out}"));
+        }
+        let now = told(&scores_in_force);
+        row.alter(plateau.value.to_string(), format!("{why}; at the present setting {now}{left_out}"))
     }
 
     fn of_planner(&self, row: Recommendation, answers: &Answers) -> Recommendation {
@@ -168,6 +188,30 @@ impl Advice<'_> {
         }
         let now = score_in_force.map(|score| format!(", and {} at the present setting", percent_over(score)));
         row.alter(plateau.value.to_string(), why + &now.unwrap_or_default())
+    }
+}
+
+fn told_gaps(scores: &Scores) -> String {
+    format!(
+        "reads with gaps take {} longer than with the best value for each density",
+        percent_over(scores.gaps)
+    )
+}
+
+fn told_both(scores: &Scores) -> String {
+    let queries = percent_over(scores.queries);
+    format!(
+        "the best plans take {queries} longer cold than with the best value for each, and {}",
+        told_gaps(scores)
+    )
+}
+
+/// Which values give the same plans, to be added to what is said.
+fn told_same((low, high): (f64, f64)) -> String {
+    if low < high {
+        format!("; any value from {low} to {high} gives the same plans here")
+    } else {
+        String::new()
     }
 }
 

@@ -33,19 +33,22 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
         ),
         Some(_) => format!(
             "INSERT INTO {schema}.io_probe_corrections AS c (schemaname, tablename, indexname, correlation, \
-                 analyzed, relfilenode, reltuples, set_at) \
-             VALUES ($1::name, $2::name, $3::name, $4, $5, $6, $7, now()) \
+                 analyzed, relfilenode, reltuples, major_version, io_method, set_at) \
+             VALUES ($1::name, $2::name, $3::name, $4, $5, $6, $7, $8, $9::name, now()) \
              ON CONFLICT (schemaname, tablename, indexname) DO UPDATE \
-                 SET (correlation, analyzed, relfilenode, reltuples, set_at) = ROW (excluded.correlation, \
-                 excluded.analyzed, excluded.relfilenode, excluded.reltuples, excluded.set_at)"
+                 SET (correlation, analyzed, relfilenode, reltuples, major_version, io_method, set_at) = ROW ( \
+                 excluded.correlation, excluded.analyzed, excluded.relfilenode, excluded.reltuples, \
+                 excluded.major_version, excluded.io_method, excluded.set_at)"
         ),
     };
-    let figures = correlation.map(|correlation| {
+    let figures = correlation.map(move |correlation| {
         [
             DatumWithOid::from(correlation),
             DatumWithOid::from(of.analyzed),
             DatumWithOid::from(of.file),
             DatumWithOid::from(of.rows),
+            DatumWithOid::from(of.version),
+            DatumWithOid::from(Text(of.io_method)),
         ]
     });
     let arguments: Vec<_> = names.into_iter().chain(figures.into_iter().flatten()).collect();

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::pg::backend::server;
 use crate::pg::catalog::statistics;
 use crate::pg::compat;
 use crate::pg::storage::relation::Held;
@@ -18,12 +19,16 @@ pub(crate) struct Kept {
 }
 
 /// What a correlation was measured of. Where it has changed, so may the correlation have.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct MeasuredOf {
     /// What ANALYZE said; 0 if nothing, as the planner takes it.
     pub(super) analyzed: f32,
     pub(super) file: pg_sys::Oid,
     pub(super) rows: f32,
+    /// The server's major version.
+    pub(super) version: i32,
+    /// The server's `io_method`; empty before 18.
+    pub(super) io_method: String,
 }
 
 impl MeasuredOf {
@@ -38,7 +43,9 @@ impl MeasuredOf {
             let column = opened(index, |open| (*(*open).rd_index).indkey.values.as_slice(1)[0])?;
             let (of, column) = if column == 0 { (index, 1) } else { (table, column) };
             let analyzed = statistics::correlation(of, column);
-            Some(Self { analyzed: analyzed.unwrap_or(0.0), file, rows })
+            let (version, io_method) = (server::major_version(), server::setting(c"io_method"));
+            let io_method = io_method.unwrap_or_default();
+            Some(Self { analyzed: analyzed.unwrap_or(0.0), file, rows, version, io_method })
         }
     }
 
@@ -46,7 +53,11 @@ impl MeasuredOf {
     fn stale(&self, now: &Self) -> Option<&'static str> {
         const MOST_ROWS: f32 = 0.2;
         const MOST_OFF: f32 = 0.1;
-        if self.file != now.file {
+        if self.version != now.version {
+            Some("it was measured on another major version of the server")
+        } else if self.io_method != now.io_method {
+            Some("it was measured with another io_method")
+        } else if self.file != now.file {
             Some("the table was rewritten since")
         } else if (now.rows - self.rows).abs() > MOST_ROWS * self.rows.max(1.0) {
             Some("the table has a fifth more or fewer rows since")
@@ -63,7 +74,7 @@ const CORRECTIONS: &CStr = c"io_probe_corrections";
 
 /// The types of its columns, as far as they are read: schema, table, index, correlation, and what it was
 /// measured of.
-const COLUMNS: [pg_sys::Oid; 7] = [
+const COLUMNS: [pg_sys::Oid; 9] = [
     pg_sys::NAMEOID,
     pg_sys::NAMEOID,
     pg_sys::NAMEOID,
@@ -71,6 +82,8 @@ const COLUMNS: [pg_sys::Oid; 7] = [
     pg_sys::FLOAT4OID,
     pg_sys::OIDOID,
     pg_sys::FLOAT4OID,
+    pg_sys::INT4OID,
+    pg_sys::NAMEOID,
 ];
 
 /// Most columns that it may have.
@@ -210,12 +223,15 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
                 continue;
             }
             let name = values[2].cast_mut_ptr::<pg_sys::NameData>();
+            let io_method = values[8].cast_mut_ptr::<pg_sys::NameData>();
             let index = pg_sys::get_relname_relid((*name).data.as_ptr(), schema);
             let correlation = f64::from_bits(values[3].value() as u64);
             let of = MeasuredOf {
                 analyzed: f32::from_bits(values[4].value() as u32),
                 file: pg_sys::Oid::from(values[5].value() as u32),
                 rows: f32::from_bits(values[6].value() as u32),
+                version: values[7].value() as i32,
+                io_method: CStr::from_ptr((*io_method).data.as_ptr()).to_string_lossy().into_owned(),
             };
             // Another relation may have the name meanwhile.
             let is_its = index != pg_sys::InvalidOid && pg_sys::IndexGetRelation(index, true) == table;

@@ -1,0 +1,189 @@
+//! `effective_io_concurrency` of a tablespace: by what its tables' queries take with the best plan at each, and
+//! by the density curve.
+//!
+//! The setting is the tablespace's, and the queries are those of a few tables. A table in the order of its
+//! indexes needs no bitmap scan, and one in nearly their order only dense ones: neither says what reads with
+//! wide gaps take, which another table may need. So the logarithms of both are added up: that of the time of
+//! the best plans, as a mean over the queries with nothing cached, and that of a block, as a mean over the
+//! densities. Where no query needs a bitmap scan, the density curve decides by itself.
+//!
+//! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()). What the
+//! planner picks does not count here: it knows nothing of the concurrency, and page costs are chosen beside it.
+
+use super::choose::{Asked, best_cold};
+use super::curve::{CHOSEN, Use};
+use super::model::Times;
+use crate::plateau::{AS_GOOD, Candidates, Plateau};
+
+/// A concurrency for queries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueryConcurrency {
+    /// The value, and from and to where others are as good.
+    pub plateau: Plateau,
+    /// Do the queries take over 5 % longer at some concurrency than at another, each by its best plan?
+    pub matters_to_queries: bool,
+    /// At that value.
+    pub scores: Scores,
+    /// At the value in force.
+    pub scores_in_force: Scores,
+}
+
+/// How many times as long as with the best value for each, as geometric means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scores {
+    /// The best plans of the queries, with nothing cached.
+    pub queries: f64,
+    /// A block that is read with gaps.
+    pub gaps: f64,
+}
+
+/// The best of the measured concurrencies, if the one in force is not as good. None without a query, or if the
+/// one in force was not measured.
+pub fn choose_for_queries(asked: &[Asked], times: &Times, in_force: u32) -> Option<QueryConcurrency> {
+    let values: Vec<u32> = times.curve().concurrencies().collect();
+    let place = |value: u32| values.iter().position(|other| *other == value);
+    let set = place(in_force).filter(|_| !asked.is_empty())?;
+    let costs = Costs::of(asked, &values, times);
+    let moved = times.each_moved().chain(values.iter().map(|value| times.with_slower(*value)));
+    let moved = moved.map(|times| Costs::of(asked, &values, &times).both());
+    let ladder: Vec<u64> = values.iter().map(|value| u64::from(*value)).collect();
+    let plateau = Candidates::of(costs.both(), moved).plateau(&ladder, Some(in_force.into()), CHOSEN)?;
+    Some(QueryConcurrency {
+        plateau,
+        matters_to_queries: costs.range_of_queries() > AS_GOOD.ln(),
+        scores: costs.scores(place(plateau.value as u32)?),
+        scores_in_force: costs.scores(set),
+    })
+}
+
+/// Logarithms of times at each concurrency, and of those with the best for each query or density.
+struct Costs {
+    queries: Vec<f64>,
+    gaps: Vec<f64>,
+    least_queries: f64,
+    least_gaps: f64,
+}
+
+impl Costs {
+    fn of(asked: &[Asked], values: &[u32], times: &Times) -> Self {
+        let curve = times.curve();
+        let densities = curve.densities(Use::Queries);
+        let (queries, least_queries) = best_cold(asked, values, times);
+        let (gaps, least_gaps) = (curve.costs(&densities, values), curve.least(&densities));
+        Self { queries, gaps, least_queries, least_gaps }
+    }
+
+    fn both(&self) -> Vec<f64> {
+        self.queries.iter().zip(&self.gaps).map(|(queries, gaps)| queries + gaps).collect()
+    }
+
+    fn range_of_queries(&self) -> f64 {
+        let most = self.queries.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        most - self.queries.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn scores(&self, place: usize) -> Scores {
+        Scores {
+            queries: (self.queries[place] - self.least_queries).exp(),
+            gaps: (self.gaps[place] - self.least_gaps).exp(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page_costs::model::{Index, Locality, PlannedScan, Table};
+    use io_probe_core::measure::page_times::times::{Estimate, PageTimes, Sparse};
+
+    const TABLE: Table = Table { pages: 20_000.0, rows: 1_000_000.0 };
+    const ORDERED: Locality = Locality::of(0.0, 1.0);
+    const NEARLY: Locality = Locality::of(0.0, 12.0);
+    const ANYWHERE: Locality = Locality::of(1.0, 1.0);
+
+    /// Wide gaps take `speedup` times as long at 0 and 1 as at 16 and 64; up to close ones `dense` times as
+    /// long at 16 and 64 as at 0. All times are known to `error` of them.
+    fn times(speedup: f64, dense: f64, error: f64) -> Times {
+        let known = |us: f64| Estimate { us, interval: Some((us * (1.0 - error), us * (1.0 + error))) };
+        let at = |concurrency: u32, [wide, middle, close]: [f64; 3]| {
+            let of = move |(density, us)| Sparse { density, concurrency, time: known(us) };
+            [(0.03, wide), (0.2, middle), (0.9, close)].map(of)
+        };
+        let alone = [100.0, 50.0, 10.0];
+        let ahead = [100.0 / speedup, 50.0 / speedup, 10.0 * dense];
+        let lines = [at(0, alone), at(1, [100.0, 90.0, 60.0]), at(16, ahead), at(64, ahead)];
+        let measured = PageTimes {
+            shared: Some(known(0.1)),
+            os_sequential: Some(known(1.0)),
+            os_random: Some(known(2.0)),
+            device_sequential: Some(known(8.0)),
+            device_random: Some(known(100.0)),
+            sparse: lines.concat(),
+            tuple: Some(known(0.05)),
+        };
+        Times::of(&measured, 16_384.0, 16.0).expect("all times")
+    }
+
+    fn asked(locality: Locality) -> Vec<Asked> {
+        let index = Index { pages: 2700.0, locality };
+        let shares = [0.0003, 0.002, 0.01, 0.05, 0.2, 0.6];
+        let of = |share: f64| Asked {
+            table: TABLE,
+            index,
+            rows: share * TABLE.rows,
+            covered: false,
+            picks: vec![PlannedScan::Index],
+        };
+        shares.map(of).into()
+    }
+
+    fn chosen(locality: Locality, times: &Times, in_force: u32) -> QueryConcurrency {
+        choose_for_queries(&asked(locality), times, in_force).expect("a choice")
+    }
+
+    #[test]
+    fn where_no_query_needs_a_bitmap_scan_the_density_curve_decides() {
+        let found = chosen(ORDERED, &times(8.0, 1.0, 0.02), 1);
+        assert!(!found.matters_to_queries, "{found:?}");
+        assert_eq!((found.plateau.value, found.plateau.high, found.plateau.holds_current), (64, 64, false));
+        assert!(found.scores.gaps < 1.01 && found.scores_in_force.gaps > 3.0, "{found:?}");
+        // The queries alone would keep it.
+        assert!(found.scores_in_force.queries < 1.05, "{found:?}");
+    }
+
+    #[test]
+    fn a_table_of_one_kind_does_not_decide_for_its_tablespace() {
+        // Dense bitmap scans take twice as long with prefetch, sparse ones an eighth.
+        let times = times(8.0, 2.0, 0.02);
+        let [nearly, anywhere] = [NEARLY, ANYWHERE].map(|locality| chosen(locality, &times, 1).plateau.value);
+        assert_eq!((nearly, anywhere), (64, 64));
+    }
+
+    #[test]
+    fn what_is_set_stays_unless_another_value_is_surely_better() {
+        for locality in [ORDERED, ANYWHERE] {
+            let kept = |times: &Times, set| chosen(locality, times, set).plateau.holds_current;
+            assert!(kept(&times(8.0, 1.0, 0.02), 16) && kept(&times(8.0, 1.0, 0.02), 64));
+            assert!(!kept(&times(8.0, 1.0, 0.02), 0));
+            // Half as long again, and no more than the times may be off.
+            assert!(kept(&times(1.2, 1.0, 0.9), 0), "{locality:?}");
+        }
+    }
+
+    #[test]
+    fn queries_that_need_bitmap_scans_count_beside_the_curve() {
+        // By the curve alone 0 and 64 are alike: wide gaps gain what close ones lose.
+        let times = times(1.5, 2.25, 0.001);
+        let curve_alone = chosen(ORDERED, &times, 0);
+        assert!(curve_alone.plateau.holds_current, "{curve_alone:?}");
+        let found = chosen(ANYWHERE, &times, 0);
+        assert!(found.matters_to_queries && found.plateau.value == 64, "{found:?}");
+    }
+
+    #[test]
+    fn without_queries_or_the_value_in_force_nothing_is_said() {
+        let times = times(8.0, 1.0, 0.02);
+        assert_eq!(choose_for_queries(&[], &times, 1), None);
+        assert_eq!(choose_for_queries(&asked(ANYWHERE), &times, 3), None);
+    }
+}
