@@ -93,7 +93,8 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_costs::model::{Index, Locality, PlannedScan, Table};
+    use crate::page_costs::locality::Locality;
+    use crate::page_costs::model::{Index, PlannedScan, Table};
     use io_probe_core::measure::page_times::times::{Estimate, PageTimes, Sparse};
 
     const TABLE: Table = Table { pages: 20_000.0, rows: 1_000_000.0 };
