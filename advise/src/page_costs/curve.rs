@@ -39,10 +39,41 @@ pub(super) const CHOSEN: f64 = 0.8;
 /// Time per block fetched, over density and concurrency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GapCurve {
-    /// By concurrency, the times by ascending density.
-    lines: BTreeMap<u32, Vec<(f64, Estimate)>>,
-    random: Option<f64>,
-    sequential: Option<f64>,
+    /// By concurrency.
+    lines: BTreeMap<u32, Line>,
+}
+
+/// The times at one concurrency.
+#[derive(Debug, Clone, PartialEq)]
+struct Line {
+    /// By ascending density, as measured.
+    measured: Vec<(f64, Estimate)>,
+    /// The same in logarithms, with the ends that are known from other times.
+    logarithms: Vec<(f64, f64)>,
+}
+
+impl Line {
+    fn of(concurrency: u32, mut measured: Vec<(f64, Estimate)>, times: &PageTimes) -> Self {
+        measured.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Of two measurements the first counts.
+        measured.dedup_by_key(|point| point.0);
+        let mut logarithms: Vec<(f64, f64)> =
+            measured.iter().map(|(density, time)| (density.ln(), time.us.ln())).collect();
+        let least = measured.first().map_or(1.0, |point| point.0);
+        let greatest = measured.last().map_or(0.0, |point| point.0);
+        if let Some(random) = times.device_random.filter(|_| concurrency <= 1 && least > SPARSE) {
+            logarithms.insert(0, (SPARSE.ln(), random.us.ln()));
+        }
+        if let Some(sequential) = times.device_sequential.filter(|_| concurrency == 0 && greatest < 1.0) {
+            logarithms.push((0.0, sequential.us.ln()));
+        }
+        Self { measured, logarithms }
+    }
+
+    /// The logarithm of the time at a density.
+    fn at(&self, density: f64) -> f64 {
+        interpolated(&self.logarithms, density.ln())
+    }
 }
 
 /// A concurrency to set, and what is as good.
@@ -69,20 +100,13 @@ pub enum Use {
 impl GapCurve {
     /// The curve of the measured times, see [`PageTimes::of`]; None if no read with gaps was measured.
     pub fn of(times: &PageTimes) -> Option<Self> {
-        let mut lines: BTreeMap<u32, Vec<(f64, Estimate)>> = BTreeMap::new();
+        let mut points: BTreeMap<u32, Vec<(f64, Estimate)>> = BTreeMap::new();
         for point in &times.sparse {
-            lines.entry(point.concurrency).or_default().push((point.density, point.time));
+            points.entry(point.concurrency).or_default().push((point.density, point.time));
         }
-        for points in lines.values_mut() {
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            // Of two measurements the first counts.
-            points.dedup_by_key(|point| point.0);
-        }
-        (!lines.is_empty()).then(|| Self {
-            lines,
-            random: times.device_random.map(|time| time.us),
-            sequential: times.device_sequential.map(|time| time.us),
-        })
+        let line = |(concurrency, points)| (concurrency, Line::of(concurrency, points, times));
+        let lines: BTreeMap<u32, Line> = points.into_iter().map(line).collect();
+        (!lines.is_empty()).then_some(Self { lines })
     }
 
     /// Was this concurrency measured?
@@ -97,43 +121,36 @@ impl GapCurve {
 
     /// Is the interval of each point known?
     pub fn has_intervals(&self) -> bool {
-        self.lines.values().flatten().all(|(_, time)| time.interval.is_some())
+        self.measured().all(|(_, time)| time.interval.is_some())
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &(f64, Estimate)> {
+        self.lines.values().flat_map(|line| &line.measured)
     }
 
     /// Microseconds per block fetched, at a density over 0 and up to 1; what is beyond counts as either end.
     pub fn at(&self, density: f64, concurrency: u32) -> f64 {
         let density = density.clamp(LEAST, 1.0);
-        let points = self.lines.keys().map(|&line| (f64::from(line).ln_1p(), self.on(line, density).ln()));
-        interpolated(&points.collect::<Vec<_>>(), f64::from(concurrency).ln_1p()).exp()
-    }
-
-    /// The time at a concurrency that was measured.
-    fn on(&self, concurrency: u32, density: f64) -> f64 {
-        let line = &self.lines[&concurrency];
-        let mut points: Vec<(f64, f64)> =
-            line.iter().map(|(density, time)| (density.ln(), time.us.ln())).collect();
-        let least = line.first().map_or(1.0, |point| point.0);
-        let greatest = line.last().map_or(0.0, |point| point.0);
-        if let Some(random) = self.random.filter(|_| concurrency <= 1 && least > SPARSE) {
-            points.insert(0, (SPARSE.ln(), random.ln()));
-        }
-        if let Some(sequential) = self.sequential.filter(|_| concurrency == 0 && greatest < 1.0) {
-            points.push((0.0, sequential.ln()));
-        }
-        interpolated(&points, density.ln()).exp()
+        let below = self.lines.range(..=concurrency).next_back();
+        let above = self.lines.range(concurrency..).next();
+        let point = |(line, times): (&u32, &Line)| (f64::from(*line).ln_1p(), times.at(density));
+        let ends: Vec<(f64, f64)> = below.into_iter().chain(above).map(point).collect();
+        interpolated(&ends, f64::from(concurrency).ln_1p()).exp()
     }
 
     /// The curve with the times at `concurrency` off by [`CURVE_ERROR`].
     pub(super) fn with_slower(&self, concurrency: u32) -> Self {
         let mut slower = self.clone();
-        let line = slower.lines.get_mut(&concurrency).into_iter().flatten();
-        line.for_each(|(_, time)| time.us *= 1.0 + CURVE_ERROR);
+        if let Some(line) = slower.lines.get_mut(&concurrency) {
+            line.measured.iter_mut().for_each(|(_, time)| time.us *= 1.0 + CURVE_ERROR);
+            line.logarithms.iter_mut().for_each(|(_, us)| *us += CURVE_ERROR.ln_1p());
+        }
         slower
     }
 
     /// The measured densities that count.
     pub(super) fn densities(&self, what_for: Use) -> Vec<f64> {
-        let mut all: Vec<f64> = self.lines.values().flatten().map(|point| point.0).collect();
+        let mut all: Vec<f64> = self.measured().map(|point| point.0).collect();
         all.sort_by(f64::total_cmp);
         all.dedup();
         if what_for == Use::Maintenance {
@@ -154,9 +171,9 @@ impl GapCurve {
 
     /// The logarithm of the time at each density's own best concurrency, as a mean.
     pub(super) fn least(&self, densities: &[f64]) -> f64 {
-        let least = densities.iter().map(|&density| {
-            self.lines.keys().map(|&line| self.on(line, density)).fold(f64::INFINITY, f64::min).ln()
-        });
+        let least = densities
+            .iter()
+            .map(|&density| self.lines.values().map(|line| line.at(density)).fold(f64::INFINITY, f64::min));
         least.sum::<f64>() / densities.len() as f64
     }
 }
