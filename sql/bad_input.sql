@@ -82,6 +82,7 @@ SELECT depth FROM io_probe_depth_full('plain', '{1,-1}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', '{1,129}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', duration => '-1 s'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', duration => '61 s'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth_full('plain', p99 => '0'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', options => '{"precision": 0.1}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', options => '{"max_bytes": 0}'); \echo :SQLSTATE
 -- pings

@@ -467,7 +467,8 @@ CREATE TYPE io_probe_random_full_row AS (
     lat_us              double precision,
     p50_us              double precision,
     p95_us              double precision,
-    p99_us              double precision
+    p99_us              double precision,
+    histogram           jsonb
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
 COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
@@ -525,6 +526,7 @@ COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in microsecon
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 
 CREATE TYPE io_probe_random_row AS (
     path       text,
@@ -587,6 +589,7 @@ CREATE TYPE io_probe_depth_full_row AS (
     iops          double precision,
     mib_s         double precision,
     best          boolean,
+    best_within   boolean,
     engine        text,
     blks          bigint,
     elapsed_ms    double precision,
@@ -610,13 +613,15 @@ CREATE TYPE io_probe_depth_full_row AS (
     lat_us        double precision,
     p50_us        double precision,
     p95_us        double precision,
-    p99_us        double precision
+    p99_us        double precision,
+    histogram     jsonb
 );
 COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one depth';
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches per second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall-clock time of this depth in ms';
@@ -641,17 +646,19 @@ COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in microsecond
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 
 CREATE TYPE io_probe_depth_row AS (
-    depth   integer,
-    iops    double precision,
-    err_pct double precision,
-    mib_s   double precision,
-    p50_us  double precision,
-    p99_us  double precision,
-    best    boolean,
-    relid   regclass,
-    doubt   text
+    depth       integer,
+    iops        double precision,
+    err_pct     double precision,
+    mib_s       double precision,
+    p50_us      double precision,
+    p99_us      double precision,
+    best        boolean,
+    best_within boolean,
+    relid       regclass,
+    doubt       text
 );
 COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
@@ -661,6 +668,7 @@ COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -669,26 +677,28 @@ CREATE FUNCTION io_probe_depth(
     depths integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
     seed bigint DEFAULT NULL,
+    p99 text DEFAULT NULL,
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
-REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
     rel regclass,
     depths integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
     seed bigint DEFAULT NULL,
+    p99 text DEFAULT NULL,
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_depth_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) IS 'The rows of io_probe_depth with all columns';
-REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) IS 'The rows of io_probe_depth with all columns';
+REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 -- One request now and then.
 
@@ -794,6 +804,7 @@ CREATE TYPE io_probe_sync_full_row AS (
     p50_us                double precision,
     p95_us                double precision,
     p99_us                double precision,
+    histogram             jsonb,
     max_us                double precision,
     in_use                boolean,
     direct                boolean,
@@ -827,6 +838,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in 
 COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
 COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
@@ -915,6 +927,7 @@ CREATE TYPE io_probe_write_full_row AS (
     p50_us      double precision,
     p95_us      double precision,
     p99_us      double precision,
+    histogram   jsonb,
     fsync_ms    double precision,
     ops         bigint,
     elapsed_ms  double precision,
@@ -945,6 +958,7 @@ COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in 
 COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_full_row.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_write_full_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
@@ -1024,10 +1038,12 @@ CREATE TYPE io_probe_mix_full_row AS (
     r_p50_us      double precision,
     r_p95_us      double precision,
     r_p99_us      double precision,
+    r_histogram   jsonb,
     writes_s      double precision,
     w_p50_us      double precision,
     w_p95_us      double precision,
     w_p99_us      double precision,
+    w_histogram   jsonb,
     carried       boolean,
     sent_reads_s  double precision,
     sent_writes_s double precision,
@@ -1057,10 +1073,12 @@ COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads per second that were a
 COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
@@ -2499,7 +2517,8 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.lat_us,
        line.p50_us,
        line.p95_us,
-       line.p99_us
+       line.p99_us,
+       line.histogram
 FROM io_probe_runs AS run
 JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
 -- Rows of other probes need not fit the type, and may be read before they are left out.
@@ -2566,6 +2585,7 @@ COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in microsecond
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
 CREATE VIEW io_probe_depth_history AS
@@ -2574,6 +2594,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.iops,
        line.mib_s,
        line.best,
+       line.best_within,
        line.engine,
        line.blks,
        line.elapsed_ms,
@@ -2597,7 +2618,8 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.lat_us,
        line.p50_us,
        line.p95_us,
-       line.p99_us
+       line.p99_us,
+       line.histogram
 FROM io_probe_runs AS run
 JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
 -- Rows of other probes need not fit the type, and may be read before they are left out.
@@ -2613,6 +2635,7 @@ COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches per second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall-clock time of this depth in ms';
@@ -2637,6 +2660,7 @@ COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in microseconds
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
 CREATE VIEW io_probe_ping_history AS
@@ -2703,6 +2727,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.p50_us,
        line.p95_us,
        line.p99_us,
+       line.histogram,
        line.max_us,
        line.in_use,
        line.direct,
@@ -2745,6 +2770,7 @@ COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in m
 COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_history.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_history.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_history.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest time of an operation in microseconds';
 COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
@@ -2781,6 +2807,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.p50_us,
        line.p95_us,
        line.p99_us,
+       line.histogram,
        line.fsync_ms,
        line.ops,
        line.elapsed_ms,
@@ -2820,6 +2847,7 @@ COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in M
 COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_history.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_write_history.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_history.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
@@ -2849,10 +2877,12 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.r_p50_us,
        line.r_p95_us,
        line.r_p99_us,
+       line.r_histogram,
        line.writes_s,
        line.w_p50_us,
        line.w_p95_us,
        line.w_p99_us,
+       line.w_histogram,
        line.carried,
        line.sent_reads_s,
        line.sent_writes_s,
@@ -2891,10 +2921,12 @@ COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads per second that were an
 COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';

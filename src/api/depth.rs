@@ -1,5 +1,7 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
+use std::time::Duration;
+
 use io_probe_advise::first_as_good;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::cgroup::IoLimit;
@@ -29,6 +31,7 @@ fn io_probe_depth(
     depths: Option<Elements<i32>>,
     duration: Option<SqlInterval>,
     seed: Option<i64>,
+    p99: Option<SqlInterval>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
@@ -36,7 +39,8 @@ fn io_probe_depth(
         let rel = arguments::relation(rel)?;
         let depths = pick(depths.map(|given| given.0))?;
         let limits = options.limits(duration, depths.len())?;
-        let sweep = DepthSweep { depths, seed: arguments::seed(seed), limits };
+        let p99 = arguments::positive_time("p99", p99)?;
+        let sweep = DepthSweep { depths, seed: arguments::seed(seed), p99, limits };
         sweep.rows(rel, options.waits()?)
     })
 }
@@ -59,6 +63,8 @@ pub(super) struct DepthSweep {
     /// Each once, ascending.
     pub(super) depths: Vec<u32>,
     pub(super) seed: u64,
+    /// Longest 99th percentile of the latencies, of which it says the depth that gives the most.
+    pub(super) p99: Option<Duration>,
     /// Limits of each depth.
     pub(super) limits: Limits,
 }
@@ -153,6 +159,10 @@ impl DepthSweep {
             iops: iops.map(figure),
             mib_s: iops.map(|iops| shared::mib_s(iops, block_size)),
             best: timed.and_then(|run| run.interval).and_then(|_| Some(curve?.knee()? == index)),
+            best_within: self
+                .p99
+                .filter(|_| timed.is_some())
+                .map(|p99| curve.and_then(|curve| curve.most_within(p99)) == Some(index)),
             engine: curve.map(|curve| curve.engines[usize::from(depth > 1)]),
             blks: run.map_or(0, |run| run.fetches),
             elapsed_ms: run.map(|run| ms(run.elapsed_ns)),
@@ -179,6 +189,17 @@ impl DepthCurve {
     fn knee(&self) -> Option<usize> {
         let interval = |step: &Step| step.run.as_ref()?.interval.filter(|_| !self.is_void());
         first_as_good(self.steps.iter().map(interval))
+    }
+
+    /// The step that gives the most within this 99th percentile of its latencies; None if no other is known.
+    fn most_within(&self, p99: Duration) -> Option<usize> {
+        let iops = |step: &Step| {
+            let run = step.run.as_ref()?;
+            let is_within = u128::from(run.latencies.quantile(0.99)?) <= p99.as_nanos();
+            run.iops().filter(|_| is_within && !self.is_void())
+        };
+        let known = self.steps.iter().enumerate().filter_map(|(index, step)| Some((index, iops(step)?)));
+        known.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }
 
     fn judge(&self, index: usize, relation: &ProbedRelation, caveats: &mut Caveats) {

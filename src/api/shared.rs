@@ -5,12 +5,14 @@ use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
 use io_probe_core::measure::random::RandomRun;
 use io_probe_core::run::budget::Stop;
-use io_probe_core::stats::{Interval, Latencies};
+use io_probe_core::stats::{Class, Interval, Latencies};
 use io_probe_surface::doubt::{Doubt, Doubts};
 use io_probe_surface::shared::{
     ActivityColumns, CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns, TierColumns,
 };
-use io_probe_surface::value::{Relation, Text};
+use io_probe_surface::value::{Json, Relation, Text};
+
+use serde_json::{Value, json};
 
 use crate::call::{Failure, Outcome, ProbedRelation, figure};
 use crate::error::Result;
@@ -291,7 +293,17 @@ pub(super) fn latencies(latencies: &Latencies) -> LatencyColumns {
         p50_us: quantile(0.5),
         p95_us: quantile(0.95),
         p99_us: quantile(0.99),
+        histogram: Some(histogram(latencies)),
     }
+}
+
+/// How many there are in each range of latencies.
+pub(super) fn histogram(latencies: &Latencies) -> Json {
+    let range = |class: &Class| {
+        let [low_us, high_us] = [class.low_ns, class.high_ns].map(|ns| us(ns as f64));
+        json!({"low_us": low_us, "high_us": high_us, "count": class.count})
+    };
+    Json(latencies.classes().iter().map(range).collect::<Value>().to_string())
 }
 
 /// What was read from the devices, `device_blocks` blocks of it for this row, and what they did meanwhile,

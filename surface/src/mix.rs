@@ -4,7 +4,7 @@ use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxU
 use crate::function::{FILES, Function, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
-use crate::value::Timestamp;
+use crate::value::{Json, Timestamp};
 
 row! {
     /// one load of reads and writes
@@ -27,6 +27,10 @@ row! {
         r_p95_us: Option<f64>,
         /// Time in microseconds that 99 % of the reads did not exceed
         r_p99_us: Option<f64>,
+        /// How many reads there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)
+        r_histogram: Option<Json>,
         /// Writes per second that were answered
         writes_s: Option<f64>,
         /// Median time of a write in microseconds, its sync included if writing is wal
@@ -35,6 +39,10 @@ row! {
         w_p95_us: Option<f64>,
         /// Time in microseconds that 99 % of the writes did not exceed
         w_p99_us: Option<f64>,
+        /// How many writes there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)
+        w_histogram: Option<Json>,
         /// Were at least 95 % of the requests that were sent answered in time, on both sides? If not,
         /// percentiles are too low: what was not answered is in none. NULL for a side alone
         carried: Option<bool>,
