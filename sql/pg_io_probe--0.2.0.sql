@@ -1152,6 +1152,120 @@ AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
 COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, jsonb) IS 'The rows of io_probe_mix with all columns';
 REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
 
+-- One load that goes on.
+
+CREATE TYPE io_probe_sustain_full_row AS (
+    pattern       text,
+    slice         bigint,
+    at_s          double precision,
+    iops          double precision,
+    mib_s         double precision,
+    p50_us        double precision,
+    p99_us        double precision,
+    verdict       text,
+    burst_iops    double precision,
+    burst_s       double precision,
+    bucket        double precision,
+    refill_s      double precision,
+    steady        boolean,
+    range_pct     double precision,
+    read_kb       integer,
+    depth         integer,
+    elapsed_ms    double precision,
+    seed          bigint,
+    started_at    timestamp with time zone,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    relid         regclass,
+    schemaname    text,
+    relname       text,
+    spcname       text,
+    doubt         text,
+    status        text,
+    notes         text[]
+);
+COMMENT ON TYPE io_probe_sustain_full_row IS 'Row of io_probe_sustain_full: one slice of the time, or what a pattern comes to';
+COMMENT ON COLUMN io_probe_sustain_full_row.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
+COMMENT ON COLUMN io_probe_sustain_full_row.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
+COMMENT ON COLUMN io_probe_sustain_full_row.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_full_row.iops IS 'Reads per second';
+COMMENT ON COLUMN io_probe_sustain_full_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_sustain_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
+COMMENT ON COLUMN io_probe_sustain_full_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'Of the first row: reads per second before a bucket of credits was empty; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_s IS 'Of the first row: how many seconds that lasted';
+COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'Of the first row: reads that the bucket held at first, which may not have been full';
+COMMENT ON COLUMN io_probe_sustain_full_row.refill_s IS 'Of the first row: seconds without reads in which as much flows into the bucket';
+COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'Of the first row: is the rate steady (SNIA: on five equal parts, range up to 20 % and excursion of the line that fits best up to 10 % of the mean)? NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'Of the first row: how far the five parts lie apart, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_full_row.read_kb IS 'Size of a read in kB';
+COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Most reads in flight';
+COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
+COMMENT ON COLUMN io_probe_sustain_full_row.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_sustain_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sustain_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+
+CREATE TYPE io_probe_sustain_row AS (
+    pattern text,
+    slice   bigint,
+    at_s    double precision,
+    iops    double precision,
+    mib_s   double precision,
+    p50_us  double precision,
+    p99_us  double precision,
+    verdict text,
+    doubt   text
+);
+COMMENT ON TYPE io_probe_sustain_row IS 'Row of io_probe_sustain: one slice of the time, or what a pattern comes to';
+COMMENT ON COLUMN io_probe_sustain_row.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
+COMMENT ON COLUMN io_probe_sustain_row.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
+COMMENT ON COLUMN io_probe_sustain_row.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_row.iops IS 'Reads per second';
+COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
+COMMENT ON COLUMN io_probe_sustain_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_sustain(
+    rel regclass,
+    patterns text[] DEFAULT NULL,
+    every text DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sustain_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
+AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
+COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'What the device keeps up under reads of the relation that go on, past the OS page cache: a burst and when it ends, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB), which tells a cap on IOPS from one on MiB/s; they share the duration. Each has a row for each slice, every so long (by default a hundredth of its time, but 100 ms at least), after a row that has the verdict. Credits that an earlier load used up are not there. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_sustain_full(
+    rel regclass,
+    patterns text[] DEFAULT NULL,
+    every text DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sustain_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
+AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
+COMMENT ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) IS 'The rows of io_probe_sustain with all columns';
+REVOKE ALL ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
+
 -- The devices while the database works, as iostat shows them.
 
 CREATE TYPE io_probe_iostat_full_row AS (
@@ -2948,6 +3062,79 @@ COMMENT ON COLUMN io_probe_mix_history.doubt IS 'What speaks against this row''s
 COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
+
+CREATE VIEW io_probe_sustain_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.pattern,
+       line.slice,
+       line.at_s,
+       line.iops,
+       line.mib_s,
+       line.p50_us,
+       line.p99_us,
+       line.verdict,
+       line.burst_iops,
+       line.burst_s,
+       line.bucket,
+       line.refill_s,
+       line.steady,
+       line.range_pct,
+       line.read_kb,
+       line.depth,
+       line.elapsed_ms,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sustain_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'sustain'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'sustain';
+COMMENT ON VIEW io_probe_sustain_history IS 'What io_probe_sustain_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_sustain_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_sustain_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_sustain_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_sustain_history.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
+COMMENT ON COLUMN io_probe_sustain_history.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
+COMMENT ON COLUMN io_probe_sustain_history.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_history.iops IS 'Reads per second';
+COMMENT ON COLUMN io_probe_sustain_history.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_sustain_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
+COMMENT ON COLUMN io_probe_sustain_history.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'Of the first row: reads per second before a bucket of credits was empty; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_history.burst_s IS 'Of the first row: how many seconds that lasted';
+COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'Of the first row: reads that the bucket held at first, which may not have been full';
+COMMENT ON COLUMN io_probe_sustain_history.refill_s IS 'Of the first row: seconds without reads in which as much flows into the bucket';
+COMMENT ON COLUMN io_probe_sustain_history.steady IS 'Of the first row: is the rate steady (SNIA: on five equal parts, range up to 20 % and excursion of the line that fits best up to 10 % of the mean)? NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'Of the first row: how far the five parts lie apart, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_history.read_kb IS 'Size of a read in kB';
+COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Most reads in flight';
+COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
+COMMENT ON COLUMN io_probe_sustain_history.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_sustain_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sustain_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_sustain_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
 
 CREATE VIEW io_probe_readahead_history AS
 SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,

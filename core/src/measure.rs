@@ -10,6 +10,7 @@ pub mod ping;
 pub mod random;
 pub mod readahead;
 pub mod scan;
+pub mod sustain;
 pub mod sync;
 pub mod tiers;
 pub mod writes;

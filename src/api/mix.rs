@@ -36,9 +36,6 @@ const MOST_SHARES: usize = 10;
 /// Greatest share, in percent of what a side reaches alone.
 const MOST_SHARE: u32 = 200;
 
-/// Of a larger relation the first segments are read: so many, whose files stay open.
-const OF_FILES: u32 = 48;
-
 #[pg_extern(sql = false)]
 fn io_probe_mix(
     rel: Option<pg_sys::Oid>,
@@ -161,8 +158,8 @@ impl Measured {
         relation.reads_of_device()?;
         call.progress.path(self.writing.name(), 0);
         let source = &relation.source;
-        let first = source.blocks_of(OF_FILES - 1).end.min(source.blocks());
-        let mut fetch_order = FetchOrder::new(source, Permutation::new(first, self.seed), 0, Look::Never);
+        let order = Permutation::new(relation.source.blocks_of_open_files(), self.seed);
+        let mut fetch_order = FetchOrder::new(source, order, 0, Look::Never);
         stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
         let workers = [self.depth, if self.writing == Writing::Wal { 1 } else { self.depth }];
         let workers = workers.map(|count| count as usize);
@@ -221,9 +218,7 @@ impl Measured {
         let reads = found.mix.alone.iter().chain(&found.mix.cells).filter_map(|cell| cell.reached.as_ref());
         let read_bytes: u64 = reads.map(|reached| reached[READS].bytes).sum();
         caveats.read_up_to(read_bytes.div_ceil(relation.block_size()).div_ceil(found.blocks.max(1)));
-        if relation.source.segments() > OF_FILES {
-            caveats.note("only the first 48 segments of the relation were read");
-        }
+        caveats.note_open_files(relation);
         let carried = |cell: &Cell| cell.carries() == Some(true);
         if found.mix.cells.iter().all(carried) {
             caveats.note("each load was carried: the device bends beyond, or not at all");

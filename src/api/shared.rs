@@ -113,6 +113,13 @@ impl Caveats {
         self.notes.extend(relation.notes().cloned());
     }
 
+    /// Of a relation with too many files to keep open, the first were read.
+    pub(super) fn note_open_files(&mut self, relation: &ProbedRelation) {
+        if relation.source.blocks_of_open_files() < relation.source.blocks() {
+            self.note("only the first 48 segments of the relation were read");
+        }
+    }
+
     /// What there is to know of the devices' figures.
     pub(super) fn note_device(&mut self, cost: &IoDelta) {
         if cost.activity.as_ref().is_some_and(Activity::util_is_doubtful) {
