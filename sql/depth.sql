@@ -74,7 +74,7 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
 SELECT run, depth FROM result, LATERAL
   (SELECT sum(count) AS all, sum(count) FILTER (WHERE low_us <= p99_us * 1.02) AS up_to, bool_and(low_us < high_us) AS ordered
    FROM jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)) AS counted
-  WHERE ordered IS FALSE OR counted.all > blks OR up_to < 0.99 * counted.all OR (histogram IS NULL) <> (lat_us IS NULL);
+  WHERE ordered IS FALSE OR counted.all > blks OR up_to < 0.99 * counted.all OR (coalesce(histogram, '[]') = '[]') <> (lat_us IS NULL);
 -- within a p99 the most: of all depths, of none, and without a bound
 SELECT bound, count(*) FILTER (WHERE best_within) <= 1 AS one, bool_and(best_within IS NULL OR bound IS NOT NULL) AS bounded,
        coalesce(bool_or(best_within), false) = (count(*) FILTER (WHERE iops IS NOT NULL AND p99_us <= us) > 0) AS found,

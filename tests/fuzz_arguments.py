@@ -52,6 +52,7 @@ GOOD_TEXTS = {
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
     "unit": ["cpu", "seq_page"],
+    "like": ["now"],
     "writing": ["data", "sequential", "wal"],
     "patterns": ["random", "sequential", "checkpoint", "backend", "copy"],
     "settings": [

@@ -72,7 +72,8 @@ class Sustain(unittest.TestCase):
         (kept, *slices) = self.sustain_at_a_rate()
         self.assertLessEqual(kept["iops"], 50 * 1.1)
         self.assertTrue(slices)
-        rows = self.session.rows(rows_of("sustain", "probed", patterns=["random"], duration="30 s", options={"max_bytes": 100 * BLOCK}))
+        few = {"max_bytes": 100 * BLOCK}
+        rows = self.session.rows(rows_of("sustain", "probed", patterns=["random"], duration="30 s", options=few))
         self.assertEqual(rows[0]["status"], "ok")
         self.assertIn("stopped at max_bytes", rows[0]["notes"])
 

@@ -6,6 +6,7 @@ use io_probe_advise::first_as_good;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::cgroup::IoLimit;
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
+use io_probe_core::measure::contradictions::exceeds_depth;
 use io_probe_core::measure::random::{self, Engines, FetchOrder, Look, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -16,7 +17,7 @@ use io_probe_surface::doubt::Doubt;
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
-use super::shared::{self, Caveats, DIRECT_PCT, NOT_DIRECT, TIERS_UNKNOWN, ms};
+use super::shared::{self, CONTRADICTED, Caveats, DIRECT_PCT, NOT_DIRECT, TIERS_UNKNOWN, ms};
 use crate::call::{
     Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, figure, stop_if,
 };
@@ -151,7 +152,7 @@ impl DepthSweep {
         if let Some(curve) = curve {
             curve.judge(index, relation, &mut caveats);
         }
-        let timed = run.filter(|_| !curve.is_some_and(DepthCurve::is_void));
+        let timed = curve.and_then(|curve| curve.believed(&curve.steps[index]));
         let iops = timed.and_then(RandomRun::iops);
         let block_size = relation.block_size();
         DepthRow {
@@ -184,19 +185,40 @@ impl DepthCurve {
         self.from_device.is_some_and(|share| share < DIRECT_PCT)
     }
 
+    /// Were more requests in flight than may have been? All figures of the step are void then.
+    fn is_contradictory(step: &Step) -> bool {
+        let exceeds = |run: &RandomRun| {
+            !run.throttled && exceeds_depth(run.latencies.moments(), run.rated, step.depth as u64)
+        };
+        step.run.as_ref().is_some_and(exceeds)
+    }
+
+    /// What was measured of a step, if its figures can be.
+    fn believed<'a>(&self, step: &'a Step) -> Option<&'a RandomRun> {
+        step.run.as_ref().filter(|_| !self.is_void() && !Self::is_contradictory(step))
+    }
+
+    /// The smallest depth that is surely faster than this step, though it is a shallower one.
+    fn shallower_and_faster(&self, index: usize) -> Option<usize> {
+        let interval = |step: &Step| self.believed(step)?.interval;
+        let least = interval(&self.steps[index])?.low;
+        let is_faster = |step: &&Step| interval(step).is_some_and(|faster| faster.high < least);
+        self.steps[..index].iter().find(is_faster).map(|step| step.depth)
+    }
+
     /// The step of the smallest depth that is as good as the fastest, of those that have an interval. Under a
     /// rate limit none has one.
     fn knee(&self) -> Option<usize> {
-        let interval = |step: &Step| step.run.as_ref()?.interval.filter(|_| !self.is_void());
+        let interval = |step: &Step| self.believed(step)?.interval;
         first_as_good(self.steps.iter().map(interval))
     }
 
     /// The step that gives the most within this 99th percentile of its latencies; None if no other is known.
     fn most_within(&self, p99: Duration) -> Option<usize> {
         let iops = |step: &Step| {
-            let run = step.run.as_ref()?;
+            let run = self.believed(step)?;
             let is_within = u128::from(run.latencies.quantile(0.99)?) <= p99.as_nanos();
-            run.iops().filter(|_| is_within && !self.is_void())
+            run.iops().filter(|_| is_within)
         };
         let known = self.steps.iter().enumerate().filter_map(|(index, step)| Some((index, iops(step)?)));
         known.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
@@ -206,10 +228,14 @@ impl DepthCurve {
         let step = &self.steps[index];
         match &step.run {
             Some(_) if self.is_void() => caveats.void(NOT_DIRECT),
+            Some(_) if DepthCurve::is_contradictory(step) => caveats.void(CONTRADICTED),
             Some(run) => {
                 caveats.note_rate(run, MIN_TURNS, "rounds");
                 caveats.slowed(run.slowed);
                 caveats.note_holes(run.holes);
+                if let Some(depth) = self.shallower_and_faster(index) {
+                    caveats.note(format!("surely slower than depth {depth}: more in flight harms"));
+                }
             }
             None => {}
         }

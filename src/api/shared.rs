@@ -403,5 +403,8 @@ const ONE_TIER_PCT: f64 = 99.9995;
 pub(super) const SLICES: &str = "slices of 1 ms";
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
+/// Note of a row that is void, of requests past the page cache.
+pub(super) const CONTRADICTED: &str =
+    "the figures contradict the device's counters, or each other (rate times latency is over the depth)";
 /// Note of what `IO_WORKERS` means.
 const WORKERS_SERVE_ALL: &str = "device_bytes counts all that the I/O workers read, for other sessions too";

@@ -18,7 +18,7 @@ use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, Caveats, NOT_DIRECT, ms, us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedRelation, arguments, figure, stop_if,
@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::relation::Fork;
 
-/// Most slices of a pattern: each is a row.
-const MOST_SLICES: u128 = 10_000;
+/// Most slices of a pattern: each is a row, and has latencies that take 40 kB until the end.
+const MOST_SLICES: u128 = 1_000;
 
 /// Slices of a pattern, and the shortest one, where the call gives no length.
 const USUAL_SLICES: u32 = 100;
@@ -90,6 +90,8 @@ struct Sustaining {
 /// What was measured of a pattern.
 struct Found {
     sustain: Sustain,
+    /// Is it known to be no figure of the device?
+    is_void: bool,
     /// None where nothing was measured, or not of the device.
     sustained: Option<Sustained>,
     bytes_each: u64,
@@ -153,7 +155,7 @@ impl Sustaining {
         let reads = call
             .with_budget(&relation.interrupts, |budget| BlockReads::of(&mut fetch_order, workers, budget))?;
         let reads = match (reads, pattern) {
-            (Some(reads), Pattern::Sequential) => reads.in_runs(LONG_READ, workers)?,
+            (Some(reads), Pattern::Sequential) => reads.in_runs(LONG_READ, None, workers)?,
             (reads, _) => reads,
         };
         let nothing = || Failure::Unsupported("the relation has no data to read in this way".to_owned());
@@ -175,9 +177,10 @@ impl Sustaining {
             call.with_budget(&relation.interrupts, |budget| sustain::run(&run, budget, &mut report))
         });
         let sustain = sustain?;
+        let is_void = sustain.is_void(workers);
         let slices: Vec<Slice> = sustain.slices.iter().map(|slice| slice.slice).collect();
-        let sustained = Sustained::of(&slices).filter(|_| !sustain.is_void());
-        Ok(Found { sustain, sustained, bytes_each, blocks, surroundings })
+        let sustained = Sustained::of(&slices).filter(|_| !is_void);
+        Ok(Found { sustain, is_void, sustained, bytes_each, blocks, surroundings })
     }
 
     /// A row without figures.
@@ -201,8 +204,8 @@ impl Sustaining {
 impl Found {
     fn judge(&self, relation: &ProbedRelation, caveats: &mut Caveats) {
         let Sustain { slices, bytes, stop, paced, .. } = &self.sustain;
-        if self.sustain.is_void() {
-            caveats.void(NOT_DIRECT);
+        if self.is_void {
+            caveats.void(CONTRADICTED);
         }
         if let Some(stop) = stop {
             caveats.stopped(*stop);
@@ -248,7 +251,7 @@ impl Found {
 
     /// A row with the figures of these slices.
     fn row_of(&self, row: SustainRow, slices: &[SustainSlice]) -> SustainRow {
-        if self.sustain.is_void() {
+        if self.is_void {
             return row;
         }
         let mut latencies = Latencies::default();

@@ -86,12 +86,12 @@ impl BlockReads {
         Ok((!reads.places.is_empty()).then_some(reads))
     }
 
-    /// The same blocks in their order, in reads of `length` bytes, by so many workers. What makes no such
-    /// run is left out; None if nothing makes one.
+    /// The same blocks in reads of `length` bytes, by so many workers, in their order or in a random one of
+    /// this seed. What makes no such run is left out; None if nothing makes one.
     ///
     /// # Errors
     /// There is no memory for the buffers.
-    pub fn in_runs(mut self, length: usize, workers: usize) -> Result<Option<Self>> {
+    pub fn in_runs(mut self, length: usize, random: Option<u64>, workers: usize) -> Result<Option<Self>> {
         let of_run = (length / self.length).max(1);
         let block_size = self.length as u64;
         self.places.sort_unstable_by_key(|place| (place.segment, place.offset));
@@ -100,6 +100,10 @@ impl BlockReads {
         let mut starts = Vec::new();
         for run in self.places.chunk_by(next_to) {
             starts.extend(run.chunks_exact(of_run).map(|blocks| blocks[0].clone()));
+        }
+        if let Some(seed) = random {
+            let order = Permutation::new(starts.len() as u64, seed);
+            starts = (0..starts.len() as u64).map(|place| starts[order.at(place) as usize].clone()).collect();
         }
         let (length, blocks_each) = (of_run * self.length, of_run as u64);
         let buffers = Buffers::new(workers, length)?;
@@ -203,7 +207,7 @@ mod tests {
         let mut order = FetchOrder::new(&source, Permutation::new(25, 7), 0, Look::Never);
         let reads = BlockReads::of(&mut order, 2, &mut budget).ok().flatten().expect("blocks");
         assert_eq!((reads.blocks(), reads.bytes()), (25, u64::from(BLOCK)));
-        let reads = reads.in_runs(4 * BLOCK as usize, 2).expect("memory").expect("runs");
+        let reads = reads.in_runs(4 * BLOCK as usize, None, 2).expect("memory").expect("runs");
         let block = |place: &Place| (place.segment, place.offset / u64::from(BLOCK));
         assert_eq!(
             reads.places.iter().map(block).collect::<Vec<_>>(),
@@ -211,6 +215,6 @@ mod tests {
         );
         assert_eq!((reads.blocks(), reads.bytes()), (20, 4 * u64::from(BLOCK)));
         (0..10).for_each(|number| reads.make(number, 1).expect("read"));
-        assert!(reads.in_runs(64 * BLOCK as usize, 2).expect("memory").is_none());
+        assert!(reads.in_runs(64 * BLOCK as usize, Some(7), 2).expect("memory").is_none());
     }
 }
