@@ -6,6 +6,7 @@
 #   advice_on_any_disk       what following io_probe_recommend gains, on made-up devices: as root, an hour
 #   history_verdicts         io_probe_compare of equal and of different runs, on a loop device
 #   iostat_vs_sysstat        io_probe_iostat beside iostat -x, on a loop device
+#   mix_and_fio              reads and writes at once, and writes alone, beside fio: on the disk and on made-up devices
 #   pgbench_beside_probes    what a limited probe costs a pgbench beside it
 #   planning_cost            what the library costs where it is loaded and no correlation is kept
 #   probes_on_any_disk       each probe beside fio, on made-up devices of known timing: as root, an hour and a half
@@ -32,6 +33,11 @@ iostat_vs_sysstat() {
     file_system_size=1536M prepare_device
     set_queue "$max_sectors_kb_before" 128
     bench/iostat_vs_sysstat.py "$device" "$work/mount" $((1536 << 20))
+}
+
+mix_and_fio() {
+    start_bench_server "$pg_config"
+    CARGO_TARGET_DIR=$cache/target bench/mix_and_fio.py "$@"
 }
 
 pgbench_beside_probes() {

@@ -82,6 +82,11 @@ SELECT depth FROM io_probe_depth_full('plain', '{1,-1}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', '{1,129}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', duration => '-1 s'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', duration => '61 s'); \echo :SQLSTATE
+SELECT depth FROM io_probe_depth_full('plain', p99 => '0'); \echo :SQLSTATE
+SELECT slice FROM io_probe_sustain_full('plain', '{sideways}'); \echo :SQLSTATE
+SELECT slice FROM io_probe_sustain_full('plain', every => '0'); \echo :SQLSTATE
+SELECT slice FROM io_probe_sustain_full('plain', every => '1 us'); \echo :SQLSTATE
+SELECT slice FROM io_probe_sustain_full('plain', depth => 0); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', options => '{"precision": 0.1}'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('plain', options => '{"max_bytes": 0}'); \echo :SQLSTATE
 -- pings
@@ -189,6 +194,7 @@ SELECT fork FROM io_probe_evict(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full(4294967295); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full(NULL); \echo :SQLSTATE
+SELECT slice FROM io_probe_sustain_full(NULL); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full(4294967295); \echo :SQLSTATE
 -- recommendations
 SELECT setting FROM io_probe_recommend_full(unit => 'ms'); \echo :SQLSTATE

@@ -70,6 +70,18 @@ SELECT run FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
   (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 
+-- the histogram holds each latency: as many as lie beyond p99 are in its ranges up to there
+SELECT run, depth FROM result, LATERAL
+  (SELECT sum(count) AS all, sum(count) FILTER (WHERE low_us <= p99_us * 1.02) AS up_to, bool_and(low_us < high_us) AS ordered
+   FROM jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)) AS counted
+  WHERE ordered IS FALSE OR counted.all > blks OR up_to < 0.99 * counted.all OR (coalesce(histogram, '[]') = '[]') <> (lat_us IS NULL);
+-- within a p99 the most: of all depths, of none, and without a bound
+SELECT bound, count(*) FILTER (WHERE best_within) <= 1 AS one, bool_and(best_within IS NULL OR bound IS NOT NULL) AS bounded,
+       coalesce(bool_or(best_within), false) = (count(*) FILTER (WHERE iops IS NOT NULL AND p99_us <= us) > 0) AS found,
+       max(iops) FILTER (WHERE best_within) IS NOT DISTINCT FROM max(iops) FILTER (WHERE p99_us <= us) AS most
+  FROM (VALUES ('1 h', 3.6e9), ('1 us', 1), (NULL, 0)) AS b(bound, us),
+       io_probe_depth_full('swept', '{1,4}', '600 ms', p99 => bound) AS d
+  GROUP BY bound ORDER BY bound;
 -- max_bytes is of one depth, and split evenly over the twenty rounds
 SELECT depth, status = 'unsupported' OR blks = 80 AS blks
   FROM io_probe_depth_full('swept', '{1,2,3}', options => '{"max_bytes": 655360}');
@@ -99,7 +111,7 @@ SELECT c.relkind, d.depth FROM pg_class c, io_probe_depth_full(c.oid, '{2}', '10
 -- all calls of a statement share pg_io_probe.max_duration
 SET pg_io_probe.max_duration = '100ms';
 WITH called AS MATERIALIZED
-  (SELECT * FROM generate_series(1, 2) i, io_probe_depth_full('swept', '{1,2}', '80 ms', i, '{"max_iops": 1000}'))
+  (SELECT * FROM generate_series(1, 2) i, io_probe_depth_full('swept', '{1,2}', '80 ms', i, options => '{"max_iops": 1000}'))
 SELECT depth, status = 'unsupported' OR
          'stopped: this statement has used up pg_io_probe.max_duration' = ANY (notes) AND status <> 'ok' AS stopped
   FROM called WHERE i = 2;

@@ -467,7 +467,8 @@ CREATE TYPE io_probe_random_full_row AS (
     lat_us              double precision,
     p50_us              double precision,
     p95_us              double precision,
-    p99_us              double precision
+    p99_us              double precision,
+    histogram           jsonb
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
 COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
@@ -525,6 +526,7 @@ COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in microsecon
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 
 CREATE TYPE io_probe_random_row AS (
     path       text,
@@ -587,6 +589,7 @@ CREATE TYPE io_probe_depth_full_row AS (
     iops          double precision,
     mib_s         double precision,
     best          boolean,
+    best_within   boolean,
     engine        text,
     blks          bigint,
     elapsed_ms    double precision,
@@ -610,13 +613,15 @@ CREATE TYPE io_probe_depth_full_row AS (
     lat_us        double precision,
     p50_us        double precision,
     p95_us        double precision,
-    p99_us        double precision
+    p99_us        double precision,
+    histogram     jsonb
 );
 COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one depth';
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches per second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall-clock time of this depth in ms';
@@ -641,17 +646,19 @@ COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in microsecond
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 
 CREATE TYPE io_probe_depth_row AS (
-    depth   integer,
-    iops    double precision,
-    err_pct double precision,
-    mib_s   double precision,
-    p50_us  double precision,
-    p99_us  double precision,
-    best    boolean,
-    relid   regclass,
-    doubt   text
+    depth       integer,
+    iops        double precision,
+    err_pct     double precision,
+    mib_s       double precision,
+    p50_us      double precision,
+    p99_us      double precision,
+    best        boolean,
+    best_within boolean,
+    relid       regclass,
+    doubt       text
 );
 COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
@@ -661,6 +668,7 @@ COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -669,26 +677,28 @@ CREATE FUNCTION io_probe_depth(
     depths integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
     seed bigint DEFAULT NULL,
+    p99 text DEFAULT NULL,
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
-REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
     rel regclass,
     depths integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
     seed bigint DEFAULT NULL,
+    p99 text DEFAULT NULL,
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_depth_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) IS 'The rows of io_probe_depth with all columns';
-REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) IS 'The rows of io_probe_depth with all columns';
+REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 -- One request now and then.
 
@@ -794,6 +804,7 @@ CREATE TYPE io_probe_sync_full_row AS (
     p50_us                double precision,
     p95_us                double precision,
     p99_us                double precision,
+    histogram             jsonb,
     max_us                double precision,
     in_use                boolean,
     direct                boolean,
@@ -827,6 +838,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in 
 COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
 COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
@@ -915,6 +927,7 @@ CREATE TYPE io_probe_write_full_row AS (
     p50_us      double precision,
     p95_us      double precision,
     p99_us      double precision,
+    histogram   jsonb,
     fsync_ms    double precision,
     ops         bigint,
     elapsed_ms  double precision,
@@ -945,6 +958,7 @@ COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in 
 COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_full_row.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_write_full_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
@@ -1024,10 +1038,12 @@ CREATE TYPE io_probe_mix_full_row AS (
     r_p50_us      double precision,
     r_p95_us      double precision,
     r_p99_us      double precision,
+    r_histogram   jsonb,
     writes_s      double precision,
     w_p50_us      double precision,
     w_p95_us      double precision,
     w_p99_us      double precision,
+    w_histogram   jsonb,
     carried       boolean,
     sent_reads_s  double precision,
     sent_writes_s double precision,
@@ -1050,17 +1066,19 @@ CREATE TYPE io_probe_mix_full_row AS (
     notes         text[]
 );
 COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone';
-COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
+COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
 COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads per second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
@@ -1095,9 +1113,9 @@ CREATE TYPE io_probe_mix_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone';
-COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
+COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
 COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads per second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
@@ -1109,30 +1127,146 @@ COMMENT ON COLUMN io_probe_mix_row.doubt IS 'What speaks against this row''s fig
 CREATE FUNCTION io_probe_mix(
     rel regclass,
     writing text DEFAULT 'data',
-    shares integer[] DEFAULT '{0,20,40,60,80}',
+    shares integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
     depth integer DEFAULT 16,
+    like text DEFAULT NULL,
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
-REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => ''now'' first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the same size, both sides alike: the first row says how much of it is carried. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
     rel regclass,
     writing text DEFAULT 'data',
-    shares integer[] DEFAULT '{0,20,40,60,80}',
+    shares integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
     depth integer DEFAULT 16,
+    like text DEFAULT NULL,
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_mix_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, jsonb) IS 'The rows of io_probe_mix with all columns';
-REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) IS 'The rows of io_probe_mix with all columns';
+REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
+
+-- One load that goes on.
+
+CREATE TYPE io_probe_sustain_full_row AS (
+    pattern       text,
+    slice         bigint,
+    at_s          double precision,
+    iops          double precision,
+    mib_s         double precision,
+    p50_us        double precision,
+    p99_us        double precision,
+    verdict       text,
+    burst_iops    double precision,
+    burst_s       double precision,
+    bucket        double precision,
+    refill_s      double precision,
+    steady        boolean,
+    range_pct     double precision,
+    read_kb       integer,
+    depth         integer,
+    elapsed_ms    double precision,
+    seed          bigint,
+    started_at    timestamp with time zone,
+    device        text,
+    scheduler     text,
+    read_ahead_kb bigint,
+    relid         regclass,
+    schemaname    text,
+    relname       text,
+    spcname       text,
+    doubt         text,
+    status        text,
+    notes         text[]
+);
+COMMENT ON TYPE io_probe_sustain_full_row IS 'Row of io_probe_sustain_full: one slice of the time, or what a pattern comes to';
+COMMENT ON COLUMN io_probe_sustain_full_row.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
+COMMENT ON COLUMN io_probe_sustain_full_row.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
+COMMENT ON COLUMN io_probe_sustain_full_row.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_full_row.iops IS 'Reads per second';
+COMMENT ON COLUMN io_probe_sustain_full_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_sustain_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
+COMMENT ON COLUMN io_probe_sustain_full_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'Of the first row: reads per second before a bucket of credits was empty; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_s IS 'Of the first row: how many seconds that lasted';
+COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'Of the first row: reads that the bucket held at first, which may not have been full';
+COMMENT ON COLUMN io_probe_sustain_full_row.refill_s IS 'Of the first row: seconds without reads in which as much flows into the bucket';
+COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'Of the first row: is the rate steady (SNIA: on five equal parts, range up to 20 % and excursion of the line that fits best up to 10 % of the mean)? NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'Of the first row: how far the five parts lie apart, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_full_row.read_kb IS 'Size of a read in kB';
+COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Most reads in flight';
+COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
+COMMENT ON COLUMN io_probe_sustain_full_row.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_sustain_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sustain_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+
+CREATE TYPE io_probe_sustain_row AS (
+    pattern text,
+    slice   bigint,
+    at_s    double precision,
+    iops    double precision,
+    mib_s   double precision,
+    p50_us  double precision,
+    p99_us  double precision,
+    verdict text,
+    doubt   text
+);
+COMMENT ON TYPE io_probe_sustain_row IS 'Row of io_probe_sustain: one slice of the time, or what a pattern comes to';
+COMMENT ON COLUMN io_probe_sustain_row.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
+COMMENT ON COLUMN io_probe_sustain_row.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
+COMMENT ON COLUMN io_probe_sustain_row.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_row.iops IS 'Reads per second';
+COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
+COMMENT ON COLUMN io_probe_sustain_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+
+CREATE FUNCTION io_probe_sustain(
+    rel regclass,
+    patterns text[] DEFAULT NULL,
+    every text DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sustain_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
+AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
+COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'What the device keeps up under reads of the relation that go on, past the OS page cache: a burst and when it ends, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB), which tells a cap on IOPS from one on MiB/s; they share the duration. Each has a row for each slice, every so long (by default a hundredth of its time, but 100 ms at least), after a row that has the verdict. Credits that an earlier load used up are not there. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
+
+CREATE FUNCTION io_probe_sustain_full(
+    rel regclass,
+    patterns text[] DEFAULT NULL,
+    every text DEFAULT NULL,
+    duration text DEFAULT NULL,
+    depth integer DEFAULT 16,
+    options jsonb DEFAULT '{}'
+)
+RETURNS SETOF io_probe_sustain_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
+AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
+COMMENT ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) IS 'The rows of io_probe_sustain with all columns';
+REVOKE ALL ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 -- The devices while the database works, as iostat shows them.
 
@@ -2507,7 +2641,8 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.lat_us,
        line.p50_us,
        line.p95_us,
-       line.p99_us
+       line.p99_us,
+       line.histogram
 FROM io_probe_runs AS run
 JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
 -- Rows of other probes need not fit the type, and may be read before they are left out.
@@ -2574,6 +2709,7 @@ COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in microsecond
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_random_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
 CREATE VIEW io_probe_depth_history AS
@@ -2582,6 +2718,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.iops,
        line.mib_s,
        line.best,
+       line.best_within,
        line.engine,
        line.blks,
        line.elapsed_ms,
@@ -2605,7 +2742,8 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.lat_us,
        line.p50_us,
        line.p95_us,
-       line.p99_us
+       line.p99_us,
+       line.histogram
 FROM io_probe_runs AS run
 JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
 -- Rows of other probes need not fit the type, and may be read before they are left out.
@@ -2621,6 +2759,7 @@ COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches per second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall-clock time of this depth in ms';
@@ -2645,6 +2784,7 @@ COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in microseconds
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
 COMMENT ON COLUMN io_probe_depth_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
 CREATE VIEW io_probe_ping_history AS
@@ -2711,6 +2851,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.p50_us,
        line.p95_us,
        line.p99_us,
+       line.histogram,
        line.max_us,
        line.in_use,
        line.direct,
@@ -2753,6 +2894,7 @@ COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in m
 COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_history.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_history.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_history.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest time of an operation in microseconds';
 COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
@@ -2789,6 +2931,7 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.p50_us,
        line.p95_us,
        line.p99_us,
+       line.histogram,
        line.fsync_ms,
        line.ops,
        line.elapsed_ms,
@@ -2828,6 +2971,7 @@ COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in M
 COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_history.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_write_history.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_history.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
@@ -2857,10 +3001,12 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.r_p50_us,
        line.r_p95_us,
        line.r_p99_us,
+       line.r_histogram,
        line.writes_s,
        line.w_p50_us,
        line.w_p95_us,
        line.w_p99_us,
+       line.w_histogram,
        line.carried,
        line.sent_reads_s,
        line.sent_writes_s,
@@ -2892,17 +3038,19 @@ COMMENT ON VIEW io_probe_mix_history IS 'What io_probe_mix_full returned in the 
 COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_mix_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone';
-COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
+COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
 COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads per second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
 COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
@@ -2924,6 +3072,79 @@ COMMENT ON COLUMN io_probe_mix_history.doubt IS 'What speaks against this row''s
 COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
+
+CREATE VIEW io_probe_sustain_history AS
+SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
+       line.pattern,
+       line.slice,
+       line.at_s,
+       line.iops,
+       line.mib_s,
+       line.p50_us,
+       line.p99_us,
+       line.verdict,
+       line.burst_iops,
+       line.burst_s,
+       line.bucket,
+       line.refill_s,
+       line.steady,
+       line.range_pct,
+       line.read_kb,
+       line.depth,
+       line.elapsed_ms,
+       line.seed,
+       line.started_at,
+       line.device,
+       line.scheduler,
+       line.read_ahead_kb,
+       run.relid,
+       line.schemaname,
+       line.relname,
+       line.spcname,
+       line.doubt,
+       line.status,
+       line.notes
+FROM io_probe_runs AS run
+JOIN io_probe_results AS result ON result.run_id OPERATOR(pg_catalog.=) run.id,
+-- Rows of other probes need not fit the type, and may be read before they are left out.
+LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sustain_full_row,
+    CASE WHEN run.probe OPERATOR(pg_catalog.=) 'sustain'
+         THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
+WHERE run.probe OPERATOR(pg_catalog.=) 'sustain';
+COMMENT ON VIEW io_probe_sustain_history IS 'What io_probe_sustain_full returned in the runs that are stored';
+COMMENT ON COLUMN io_probe_sustain_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_sustain_history.run_started_at IS 'When the probe was called';
+COMMENT ON COLUMN io_probe_sustain_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_sustain_history.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
+COMMENT ON COLUMN io_probe_sustain_history.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
+COMMENT ON COLUMN io_probe_sustain_history.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_history.iops IS 'Reads per second';
+COMMENT ON COLUMN io_probe_sustain_history.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
+COMMENT ON COLUMN io_probe_sustain_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
+COMMENT ON COLUMN io_probe_sustain_history.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'Of the first row: reads per second before a bucket of credits was empty; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_history.burst_s IS 'Of the first row: how many seconds that lasted';
+COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'Of the first row: reads that the bucket held at first, which may not have been full';
+COMMENT ON COLUMN io_probe_sustain_history.refill_s IS 'Of the first row: seconds without reads in which as much flows into the bucket';
+COMMENT ON COLUMN io_probe_sustain_history.steady IS 'Of the first row: is the rate steady (SNIA: on five equal parts, range up to 20 % and excursion of the line that fits best up to 10 % of the mean)? NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'Of the first row: how far the five parts lie apart, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_history.read_kb IS 'Size of a read in kB';
+COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Most reads in flight';
+COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
+COMMENT ON COLUMN io_probe_sustain_history.seed IS 'Seed of the random order; option seed repeats it';
+COMMENT ON COLUMN io_probe_sustain_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sustain_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_history.scheduler IS 'I/O scheduler of the devices behind the relation';
+COMMENT ON COLUMN io_probe_sustain_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call names';
+COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
 
 CREATE VIEW io_probe_readahead_history AS
 SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,

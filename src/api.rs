@@ -20,5 +20,6 @@ mod report;
 mod seqscan;
 mod sessions;
 mod shared;
+mod sustain;
 mod sync;
 mod write;

@@ -33,7 +33,7 @@ TEXTS = [
     "-1", "{}", "../../etc/passwd", "/dev/sda", "'; DROP TABLE plain; --", "\U0001f4be", "\x01\x7f",
 ]
 # Arguments of type text that are times.
-TIMES = {"duration", "every", "keep"}
+TIMES = {"duration", "every", "keep", "p99"}
 INTEGERS = [0, 1, -1, 2, 3, 7, 8, 9, 10, 100, 1000, 32767, 65536, 2**31 - 1, -(2**31)]
 BIGINTS = [*INTEGERS, 2**31, 2**63 - 1, -(2**63), 2**53 + 1]
 INTERVALS = [
@@ -52,6 +52,7 @@ GOOD_TEXTS = {
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
     "unit": ["cpu", "seq_page"],
+    "like": ["now"],
     "writing": ["data", "sequential", "wal"],
     "patterns": ["random", "sequential", "checkpoint", "backend", "copy"],
     "settings": [
@@ -66,7 +67,7 @@ GOOD_TEXTS = {
     "engine": ["auto", "io_uring", "threads"],
 }
 GOOD_INTEGERS = {"chunk_kb": [8, 64, 256], "write_kb": [8, 16]}
-GOOD_TIMES = {"every": ["0", "1 ms", "10 ms", "10 ms"], "keep": ["1 year"]}
+GOOD_TIMES = {"every": ["0", "1 ms", "10 ms", "10 ms"], "keep": ["1 year"], "p99": ["100 us", "2 ms"]}
 GOOD_OPTIONS = {
     "max_bytes": [8192, 65536, 1 << 20],
     "precision": [0.1, 0.5],

@@ -77,6 +77,7 @@ def probes(session, spcname="pg_default"):
         Probe("write", "write", {"duration": "120 ms", "spcname": spcname}, on_table=False),
         Probe("mix, data", "mix", {"duration": "200 ms", "shares": [0, 50]}),
         Probe("mix, wal", "mix", {"duration": "200 ms", "shares": [50], "writing": "wal"}),
+        Probe("sustain", "sustain", {"every": "20 ms", "duration": BRIEF}),
         Probe("page_cost", "page_cost", {"cold": True, "densities": [0.2, 1], "concurrencies": [1, 16],
                                          "duration": "10 ms"}),
         Probe("recommend", "recommend", {"cold": True, "writes": True, "duration": BRIEF,

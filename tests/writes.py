@@ -5,7 +5,9 @@ A busy machine makes answers later, never earlier: what a cap allows is never ex
 """
 
 import hashlib
+import mmap
 import os
+import threading
 import unittest
 
 import made_up
@@ -156,6 +158,37 @@ class Mix(OnDevice):
                 self.assertTrue(alone["writes_s"], rows)
                 self.assertEqual(alone["reads_s"], None)
         self.assertEqual(sizes, {"data": 8, "sequential": 256, "wal": 8})
+
+    def test_it_is_like_what_others_send(self):
+        # A read each 10 ms, or later.
+        ended, block = threading.Event(), mmap.mmap(-1, BLOCK)
+
+        def read_now_and_then():
+            file = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
+            number = 0
+            while not ended.wait(0.01):
+                os.preadv(file, [block], number % BLOCKS * BLOCK)
+                number += 1
+            os.close(file)
+
+        reader = threading.Thread(target=read_now_and_then)
+        reader.start()
+        try:
+            rows = self.mix(like="now", shares=[100, 200], duration="12 s")
+        finally:
+            ended.set()
+            reader.join()
+        self.assertEqual([row["load"] for row in rows], ["bend", "now", "reads alone", "writes alone", "cell", "cell"])
+        now, cells = rows[1], rows[4:]
+        self.assertGreater(now["reads_s"], 0)
+        self.assertLessEqual(now["reads_s"], 100 * 1.1)
+        self.assertEqual({row["read_kb"] for row in rows}, {8})
+        for cell, times in zip(cells, [1, 2]):
+            self.assertEqual(cell["read_pct"], 100 * times)
+            self.assertAlmostEqual(cell["sent_reads_s"], now["reads_s"] * times, delta=0.01 * now["reads_s"])
+        with self.assertRaises(Failure) as raised:
+            self.mix(like="then")
+        self.assertEqual(raised.exception.sqlstate, "22023")
 
     def test_limits_hold(self):
         rows = self.mix(shares=[50], duration="3 s", model="off", options={"max_iops": 50})

@@ -18,6 +18,7 @@ pub mod plan;
 mod plateau;
 pub mod report;
 pub mod served;
+pub mod sustained;
 mod wal;
 
 pub use plateau::{Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};

@@ -1,6 +1,7 @@
 //! The measurements. Each returns its results unrounded. What they read with is a [`BlockReader`].
 
 pub(crate) mod content;
+pub mod contradictions;
 pub mod load;
 pub mod mix;
 #[cfg(test)]
@@ -10,6 +11,7 @@ pub mod ping;
 pub mod random;
 pub mod readahead;
 pub mod scan;
+pub mod sustain;
 pub mod sync;
 pub mod tiers;
 pub mod writes;

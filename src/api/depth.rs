@@ -1,9 +1,12 @@
 //! `io_probe_depth`: random fetches past the page cache at several depths, and the knee of the curve.
 
+use std::time::Duration;
+
 use io_probe_advise::first_as_good;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::cgroup::IoLimit;
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
+use io_probe_core::measure::contradictions::exceeds_depth;
 use io_probe_core::measure::random::{self, Engines, FetchOrder, Look, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -14,7 +17,7 @@ use io_probe_surface::doubt::Doubt;
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
-use super::shared::{self, Caveats, DIRECT_PCT, NOT_DIRECT, TIERS_UNKNOWN, ms};
+use super::shared::{self, CONTRADICTED, Caveats, DIRECT_PCT, NOT_DIRECT, TIERS_UNKNOWN, ms};
 use crate::call::{
     Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, figure, stop_if,
 };
@@ -29,6 +32,7 @@ fn io_probe_depth(
     depths: Option<Elements<i32>>,
     duration: Option<SqlInterval>,
     seed: Option<i64>,
+    p99: Option<SqlInterval>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
@@ -36,7 +40,8 @@ fn io_probe_depth(
         let rel = arguments::relation(rel)?;
         let depths = pick(depths.map(|given| given.0))?;
         let limits = options.limits(duration, depths.len())?;
-        let sweep = DepthSweep { depths, seed: arguments::seed(seed), limits };
+        let p99 = arguments::positive_time("p99", p99)?;
+        let sweep = DepthSweep { depths, seed: arguments::seed(seed), p99, limits };
         sweep.rows(rel, options.waits()?)
     })
 }
@@ -59,6 +64,8 @@ pub(super) struct DepthSweep {
     /// Each once, ascending.
     pub(super) depths: Vec<u32>,
     pub(super) seed: u64,
+    /// Longest 99th percentile of the latencies, of which it says the depth that gives the most.
+    pub(super) p99: Option<Duration>,
     /// Limits of each depth.
     pub(super) limits: Limits,
 }
@@ -145,7 +152,7 @@ impl DepthSweep {
         if let Some(curve) = curve {
             curve.judge(index, relation, &mut caveats);
         }
-        let timed = run.filter(|_| !curve.is_some_and(DepthCurve::is_void));
+        let timed = curve.and_then(|curve| curve.believed(&curve.steps[index]));
         let iops = timed.and_then(RandomRun::iops);
         let block_size = relation.block_size();
         DepthRow {
@@ -153,6 +160,10 @@ impl DepthSweep {
             iops: iops.map(figure),
             mib_s: iops.map(|iops| shared::mib_s(iops, block_size)),
             best: timed.and_then(|run| run.interval).and_then(|_| Some(curve?.knee()? == index)),
+            best_within: self
+                .p99
+                .filter(|_| timed.is_some())
+                .map(|p99| curve.and_then(|curve| curve.most_within(p99)) == Some(index)),
             engine: curve.map(|curve| curve.engines[usize::from(depth > 1)]),
             blks: run.map_or(0, |run| run.fetches),
             elapsed_ms: run.map(|run| ms(run.elapsed_ns)),
@@ -174,21 +185,57 @@ impl DepthCurve {
         self.from_device.is_some_and(|share| share < DIRECT_PCT)
     }
 
+    /// Were more requests in flight than may have been? All figures of the step are void then.
+    fn is_contradictory(step: &Step) -> bool {
+        let exceeds = |run: &RandomRun| {
+            !run.throttled && exceeds_depth(run.latencies.moments(), run.rated, step.depth as u64)
+        };
+        step.run.as_ref().is_some_and(exceeds)
+    }
+
+    /// What was measured of a step, if its figures can be.
+    fn believed<'a>(&self, step: &'a Step) -> Option<&'a RandomRun> {
+        step.run.as_ref().filter(|_| !self.is_void() && !Self::is_contradictory(step))
+    }
+
+    /// The smallest depth that is surely faster than this step, though it is a shallower one.
+    fn shallower_and_faster(&self, index: usize) -> Option<usize> {
+        let interval = |step: &Step| self.believed(step)?.interval;
+        let least = interval(&self.steps[index])?.low;
+        let is_faster = |step: &&Step| interval(step).is_some_and(|faster| faster.high < least);
+        self.steps[..index].iter().find(is_faster).map(|step| step.depth)
+    }
+
     /// The step of the smallest depth that is as good as the fastest, of those that have an interval. Under a
     /// rate limit none has one.
     fn knee(&self) -> Option<usize> {
-        let interval = |step: &Step| step.run.as_ref()?.interval.filter(|_| !self.is_void());
+        let interval = |step: &Step| self.believed(step)?.interval;
         first_as_good(self.steps.iter().map(interval))
+    }
+
+    /// The step that gives the most within this 99th percentile of its latencies; None if no other is known.
+    fn most_within(&self, p99: Duration) -> Option<usize> {
+        let iops = |step: &Step| {
+            let run = self.believed(step)?;
+            let is_within = u128::from(run.latencies.quantile(0.99)?) <= p99.as_nanos();
+            run.iops().filter(|_| is_within)
+        };
+        let known = self.steps.iter().enumerate().filter_map(|(index, step)| Some((index, iops(step)?)));
+        known.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }
 
     fn judge(&self, index: usize, relation: &ProbedRelation, caveats: &mut Caveats) {
         let step = &self.steps[index];
         match &step.run {
             Some(_) if self.is_void() => caveats.void(NOT_DIRECT),
+            Some(_) if DepthCurve::is_contradictory(step) => caveats.void(CONTRADICTED),
             Some(run) => {
                 caveats.note_rate(run, MIN_TURNS, "rounds");
                 caveats.slowed(run.slowed);
                 caveats.note_holes(run.holes);
+                if let Some(depth) = self.shallower_and_faster(index) {
+                    caveats.note(format!("surely slower than depth {depth}: more in flight harms"));
+                }
             }
             None => {}
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use io_probe_core::files::scratch::Fill;
 use io_probe_core::machine::account::Account;
-use io_probe_core::machine::observer::Surroundings;
+use io_probe_core::machine::observer::{Observer, Surroundings};
 use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites};
-use io_probe_core::measure::mix::{self, Cell, MixRun, READS, WRITES};
+use io_probe_core::measure::mix::{self, Cell, MixRun, Present, READS, WRITES};
 use io_probe_core::measure::random::{FetchOrder, Look};
 use io_probe_core::measure::sync::{self, NotDurable};
 use io_probe_core::measure::writes::LONG_WRITE;
@@ -19,7 +19,7 @@ use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, Caveats, ms, us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure, stop_if,
@@ -36,8 +36,8 @@ const MOST_SHARES: usize = 10;
 /// Greatest share, in percent of what a side reaches alone.
 const MOST_SHARE: u32 = 200;
 
-/// Of a larger relation the first segments are read: so many, whose files stay open.
-const OF_FILES: u32 = 48;
+/// Greatest share, in percent of what others send.
+const MOST_OF_NOW: u32 = 10_000;
 
 #[pg_extern(sql = false)]
 fn io_probe_mix(
@@ -46,18 +46,23 @@ fn io_probe_mix(
     shares: Option<Elements<i32>>,
     duration: Option<SqlInterval>,
     depth: Option<i32>,
+    like: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
         let options = Options::parse(options, OPTIONS)?;
         let rel = arguments::relation(rel)?;
         let writing = Writing::parse(writing.as_deref())?.unwrap_or(Writing::Data);
-        let shares = pick(shares.map(|given| given.0))?;
+        let like = Like::parse(like.as_deref())?;
+        let shares = pick(shares.map(|given| given.0), like)?;
         let depth = of_each_side(depth)?;
         let seed = arguments::seed(seed(&options)?);
-        let rows = 1 + shares.len() * shares.len() + usize::from(shares[0] != 0);
+        let rows = match like {
+            Some(Like::Now) => 3 + shares.len(),
+            None => 1 + shares.len() * shares.len() + usize::from(shares[0] != 0),
+        };
         let limits = options.limits(duration, rows)?;
-        let measured = Measured { writing, shares, depth, seed, limits };
+        let measured = Measured { writing, shares, like, depth, seed, limits };
         let (call, relation) = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Mix) }
             .on_relation(rel, Fork::Main)?;
         if writing != Writing::Wal {
@@ -81,6 +86,15 @@ named!(Writing, "way of writing", "ways of writing", {
     Wal = "wal",
 });
 
+/// What a load is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Like {
+    /// What others send now.
+    Now,
+}
+
+named!(Like, "load", "loads", { Now = "now" });
+
 impl Writing {
     fn bytes(self, block_size: u32) -> u32 {
         match self {
@@ -92,12 +106,16 @@ impl Writing {
 }
 
 /// The shares that were asked for, each once, ascending.
-fn pick(shares: Option<Vec<Option<i32>>>) -> Result<Vec<u32>> {
-    let Some(shares) = shares else { return Ok(vec![0, 20, 40, 60, 80]) };
+fn pick(shares: Option<Vec<Option<i32>>>, like: Option<Like>) -> Result<Vec<u32>> {
+    let (usual, most) = match like {
+        None => (vec![0, 20, 40, 60, 80], MOST_SHARE),
+        Some(Like::Now) => (vec![100, 200, 400], MOST_OF_NOW),
+    };
+    let Some(shares) = shares else { return Ok(usual) };
     arguments::not_empty("shares", &shares)?;
     let shares = arguments::numbers("shares", shares, |share| match share {
-        0 => Ok(0),
-        share => arguments::positive_up_to("share", share, MOST_SHARE),
+        0 if like.is_none() => Ok(0),
+        share => arguments::positive_up_to("share", share, most),
     })?;
     arguments::not_over("shares", shares.len(), MOST_SHARES)?;
     if shares == [0] {
@@ -122,6 +140,7 @@ fn of_each_side(depth: Option<i32>) -> Result<u32> {
 struct Measured {
     writing: Writing,
     shares: Vec<u32>,
+    like: Option<Like>,
     depth: u32,
     seed: u64,
     limits: Limits,
@@ -130,6 +149,10 @@ struct Measured {
 /// What was measured, and what went on beside it.
 struct Found {
     mix: mix::Mix,
+    /// What others sent before.
+    present: Option<[Present; 2]>,
+    /// Bytes of a read and of a write.
+    sizes: [u64; 2],
     /// Blocks that are read before they begin again.
     blocks: u64,
     /// Is what was written in memory?
@@ -143,16 +166,26 @@ impl Measured {
         let mut caveats = Caveats::default();
         let found = call.attempt_path(|| self.measure(call, relation), |found| found.mix.stop);
         let found = caveats.accept(found)?;
-        let row = |load, cell: Option<&Cell>, caveats| self.row(load, cell, relation, started_at, caveats);
+        let usual =
+            [relation.source.block_size(), self.writing.bytes(relation.source.block_size())].map(u64::from);
+        let sizes = found.as_ref().map_or(usual, |found| found.sizes);
+        let row =
+            |load, cell: Option<&Cell>, caveats| self.row(load, cell, sizes, relation, started_at, caveats);
         let Some(found) = found else { return Ok(vec![row("bend", None, caveats)]) };
         let caveats = self.caveats(&found, relation);
         let others = caveats.doubts_alone();
         let [reads, writes] = &found.mix.alone;
-        let mut rows = vec![
-            row("bend", found.mix.bend(), caveats),
-            row("reads alone", Some(reads), others.clone()),
-            row("writes alone", Some(writes), others.clone()),
-        ];
+        let mut rows = vec![row("bend", found.mix.bend(), caveats)];
+        rows.extend(found.present.map(|[reads, writes]| MixRow {
+            read_pct: Some(100),
+            write_pct: Some(100),
+            reads_s: Some(figure(reads.per_s)),
+            writes_s: Some(figure(writes.per_s)),
+            caveats: Caveats::default().columns(),
+            ..row("now", None, others.clone())
+        }));
+        rows.push(row("reads alone", Some(reads), others.clone()));
+        rows.push(row("writes alone", Some(writes), others.clone()));
         rows.extend(found.mix.cells.iter().map(|cell| row("cell", Some(cell), others.clone())));
         Ok(rows)
     }
@@ -161,8 +194,19 @@ impl Measured {
         relation.reads_of_device()?;
         call.progress.path(self.writing.name(), 0);
         let source = &relation.source;
-        let first = source.blocks_of(OF_FILES - 1).end.min(source.blocks());
-        let mut fetch_order = FetchOrder::new(source, Permutation::new(first, self.seed), 0, Look::Never);
+        let place = match self.writing {
+            Writing::Wal => ProbedPlace::of_wal(),
+            _ => ProbedPlace::of_tablespace(relation.relation.file_tablespace()),
+        };
+        let place = place.located();
+        place.check_admitted()?;
+        let (observer, of_writes) = (relation.observer(Account::Own), place.observer());
+        let observers = [&observer, &of_writes];
+        let present = self.present(call, relation, observers)?;
+        let sizes = self.sizes(relation, present);
+        let known = if sizes[READS] > relation.block_size() { BlockReads::MOST } else { u64::MAX };
+        let order = Permutation::new(relation.source.blocks_of_open_files().min(known), self.seed);
+        let mut fetch_order = FetchOrder::new(source, order, 0, Look::Never);
         stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
         let workers = [self.depth, if self.writing == Writing::Wal { 1 } else { self.depth }];
         let workers = workers.map(|count| count as usize);
@@ -170,14 +214,14 @@ impl Measured {
             BlockReads::of(&mut fetch_order, workers[READS], budget)
         })?;
         let nothing = || Failure::Unsupported("the relation has no block that was written".to_owned());
+        let reads = match reads {
+            Some(reads) if sizes[READS] > relation.block_size() => {
+                reads.in_runs(sizes[READS] as usize, Some(self.seed), workers[READS])?
+            }
+            reads => reads,
+        };
         let reads = reads.ok_or_else(nothing)?;
         let blocks = reads.blocks();
-        let place = match self.writing {
-            Writing::Wal => ProbedPlace::of_wal(),
-            _ => ProbedPlace::of_tablespace(relation.relation.file_tablespace()),
-        };
-        let place = place.located();
-        place.check_admitted()?;
         let (size, fill) = match self.writing {
             Writing::Wal => (wal::segment_bytes(), Fill::Zeros { write_bytes: wal::SEGMENT_FILL }),
             _ => (ProbedPlace::MOST_SCRATCH, Fill::Incompressible),
@@ -185,12 +229,15 @@ impl Measured {
         let mut should_stop = || call.should_stop(&relation.interrupts);
         let (scratch, _name) = place.make_scratch(size, fill, self.limits, &mut should_stop)?;
         let random = (self.writing == Writing::Data).then_some(self.seed);
-        let length = self.writing.bytes(source.block_size());
-        let writes = ScratchWrites::new(Arc::new(scratch), length, random, self.writing == Writing::Wal)?;
+        let writes = ScratchWrites::new(
+            Arc::new(scratch),
+            sizes[WRITES] as u32,
+            random,
+            self.writing == Writing::Wal,
+        )?;
         let sides: [Arc<dyn Requests>; 2] = [Arc::new(reads), Arc::new(writes)];
-        let (observer, of_writes) = (relation.observer(Account::Own), place.observer());
-        let observers = [&observer, &of_writes];
-        let run = MixRun { sides, shares: &self.shares, workers, limits: self.limits, observers };
+        let run =
+            MixRun { sides, shares: &self.shares, like: present, workers, limits: self.limits, observers };
         let mut report = |turn: u64, turns: u64| {
             call.progress.path(self.writing.name(), turns);
             call.progress.done(turn - 1);
@@ -199,7 +246,46 @@ impl Measured {
             .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
         let mount = place.placement.mount.as_ref();
         let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));
-        Ok(Found { mix: mix?, blocks, in_memory, surroundings })
+        Ok(Found { mix: mix?, present, sizes, blocks, in_memory, surroundings })
+    }
+
+    /// What others send now, if it is to be like that.
+    fn present(
+        &self,
+        call: &Call,
+        relation: &ProbedRelation,
+        observers: [&Observer<'_>; 2],
+    ) -> Outcome<Option<[Present; 2]>> {
+        if self.like.is_none() {
+            return Ok(None);
+        }
+        call.progress.path("listening", 0);
+        let found = call.with_budget(&relation.interrupts, |budget| {
+            Present::listen(observers, self.writing == Writing::Wal, self.limits.duration, budget)
+        })?;
+        let unknown = || Failure::Unsupported("the device does not count what others send".to_owned());
+        let present = found.ok_or_else(unknown)?;
+        if present.iter().all(|side| side.per_s == 0.0) {
+            return Err(Failure::Unsupported(
+                "nobody reads or writes now: there is no load to be like".to_owned(),
+            ));
+        }
+        Ok(Some(present))
+    }
+
+    /// Bytes of a read and of a write: if they are to be like others', whole blocks, up to the longest.
+    fn sizes(&self, relation: &ProbedRelation, present: Option<[Present; 2]>) -> [u64; 2] {
+        let block_size = relation.block_size();
+        let near = |side: Present| {
+            let blocks = (side.bytes / block_size as f64).round().max(1.0) as u64;
+            (blocks * block_size).min(LONG_WRITE.into())
+        };
+        let usual = self.writing.bytes(relation.source.block_size()).into();
+        match present {
+            None => [block_size, usual],
+            Some([reads, _]) if self.writing != Writing::Data => [near(reads), usual],
+            Some(sides) => sides.map(near),
+        }
     }
 
     /// What speaks against all of it.
@@ -211,19 +297,20 @@ impl Measured {
         if let Some(stop) = found.mix.stop {
             caveats.stopped(stop);
         }
+        if found.present.is_some() {
+            caveats.note("what others send goes on: the load comes on top of it");
+        }
         if found.mix.paced {
             caveats.doubt_since(Doubt::Paced, "rate-limited: shares are of what the limits allow");
         }
-        if found.surroundings.is_disturbed() {
+        if found.surroundings.is_disturbed() && found.present.is_none() {
             caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
         }
         caveats.note_held_back(&found.surroundings.held_back);
         let reads = found.mix.alone.iter().chain(&found.mix.cells).filter_map(|cell| cell.reached.as_ref());
         let read_bytes: u64 = reads.map(|reached| reached[READS].bytes).sum();
         caveats.read_up_to(read_bytes.div_ceil(relation.block_size()).div_ceil(found.blocks.max(1)));
-        if relation.source.segments() > OF_FILES {
-            caveats.note("only the first 48 segments of the relation were read");
-        }
+        caveats.note_open_files(relation);
         let carried = |cell: &Cell| cell.carries() == Some(true);
         if found.mix.cells.iter().all(carried) {
             caveats.note("each load was carried: the device bends beyond, or not at all");
@@ -236,13 +323,14 @@ impl Measured {
         &self,
         load: &'static str,
         cell: Option<&Cell>,
+        [read_bytes, write_bytes]: [u64; 2],
         relation: &ProbedRelation,
         started_at: Timestamp,
         mut caveats: Caveats,
     ) -> MixRow {
         let reached = cell.and_then(|cell| cell.reached.as_ref());
         if cell.is_some_and(Cell::is_void) {
-            caveats.void("the device moved less than was sent to it");
+            caveats.void(CONTRADICTED);
         }
         if reached.is_none() && caveats.is_ok() {
             let why = if load == "bend" { "no load was carried" } else { "it came too late to be measured" };
@@ -264,16 +352,18 @@ impl Measured {
             r_p50_us: quantile(READS, 0.5),
             r_p95_us: quantile(READS, 0.95),
             r_p99_us: quantile(READS, 0.99),
+            r_histogram: of(READS).map(|reached| shared::histogram(&reached.latencies)),
             writes_s: per_s(WRITES),
             w_p50_us: quantile(WRITES, 0.5),
             w_p95_us: quantile(WRITES, 0.95),
             w_p99_us: quantile(WRITES, 0.99),
+            w_histogram: of(WRITES).map(|reached| shared::histogram(&reached.latencies)),
             carried: cell.filter(|_| matches!(load, "bend" | "cell")).and_then(Cell::carries),
             sent_reads_s: sent(READS),
             sent_writes_s: sent(WRITES),
             writing: self.writing.name(),
-            read_kb: relation.source.block_size() >> 10,
-            write_kb: self.writing.bytes(relation.source.block_size()) >> 10,
+            read_kb: (read_bytes >> 10) as u32,
+            write_kb: (write_bytes >> 10) as u32,
             depth: self.depth,
             elapsed_ms: elapsed.map(ms),
             seed: self.seed as i64,

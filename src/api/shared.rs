@@ -5,12 +5,14 @@ use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
 use io_probe_core::measure::random::RandomRun;
 use io_probe_core::run::budget::Stop;
-use io_probe_core::stats::{Interval, Latencies};
+use io_probe_core::stats::{Class, Interval, Latencies};
 use io_probe_surface::doubt::{Doubt, Doubts};
 use io_probe_surface::shared::{
     ActivityColumns, CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns, TierColumns,
 };
-use io_probe_surface::value::{Relation, Text};
+use io_probe_surface::value::{Json, Relation, Text};
+
+use serde_json::{Value, json};
 
 use crate::call::{Failure, Outcome, ProbedRelation, figure};
 use crate::error::Result;
@@ -109,6 +111,13 @@ impl Caveats {
             self.doubt_since(Doubt::Short, "there are no blocks to read");
         }
         self.notes.extend(relation.notes().cloned());
+    }
+
+    /// Of a relation with too many files to keep open, the first were read.
+    pub(super) fn note_open_files(&mut self, relation: &ProbedRelation) {
+        if relation.source.blocks_of_open_files() < relation.source.blocks() {
+            self.note("only the first 48 segments of the relation were read");
+        }
     }
 
     /// What there is to know of the devices' figures.
@@ -291,7 +300,17 @@ pub(super) fn latencies(latencies: &Latencies) -> LatencyColumns {
         p50_us: quantile(0.5),
         p95_us: quantile(0.95),
         p99_us: quantile(0.99),
+        histogram: Some(histogram(latencies)),
     }
+}
+
+/// How many there are in each range of latencies.
+pub(super) fn histogram(latencies: &Latencies) -> Json {
+    let range = |class: &Class| {
+        let [low_us, high_us] = [class.low_ns, class.high_ns].map(|ns| us(ns as f64));
+        json!({"low_us": low_us, "high_us": high_us, "count": class.count})
+    };
+    Json(latencies.classes().iter().map(range).collect::<Value>().to_string())
 }
 
 /// What was read from the devices, `device_blocks` blocks of it for this row, and what they did meanwhile,
@@ -384,5 +403,8 @@ const ONE_TIER_PCT: f64 = 99.9995;
 pub(super) const SLICES: &str = "slices of 1 ms";
 /// Note of a row that is void.
 pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes came from a block device";
+/// Note of a row that is void, of requests past the page cache.
+pub(super) const CONTRADICTED: &str =
+    "the figures contradict the device's counters, or each other (rate times latency is over the depth)";
 /// Note of what `IO_WORKERS` means.
 const WORKERS_SERVE_ALL: &str = "device_bytes counts all that the I/O workers read, for other sessions too";

@@ -187,6 +187,7 @@ impl SyncCall {
             p50_us: latencies.p50_us,
             p95_us: latencies.p95_us,
             p99_us: latencies.p99_us,
+            histogram: latencies.histogram,
             max_us: times.and_then(|times| times.latencies.most()).map(|ns| us(ns as f64)),
             in_use: is_in_use(case),
             direct: case.direct,

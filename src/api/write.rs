@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, Caveats, ms, of_leaves, us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::Result;
@@ -182,6 +182,7 @@ impl Written {
             p50_us: quantile(0.5),
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
+            histogram: timed.map(|times| shared::histogram(&times.latencies)),
             fsync_ms: timed.and_then(|times| times.syncs.mean()).map(|ns| figure(ns / 1e6)),
             ops: total.map_or(0, |total| total.work),
             elapsed_ms: total.map(|total| ms(total.ns)),
@@ -208,7 +209,7 @@ fn judge(way: &WriteWay, times: &WriteTimes, caveats: &mut Caveats) {
         return caveats.refuse(why.clone());
     }
     if times.is_void(way) {
-        caveats.void("the device wrote less than was sent to it");
+        caveats.void(CONTRADICTED);
     }
     match times.stop {
         Some(stop) if times.total().work == 0 && stop.is_for_all() => return caveats.not_begun(stop),

@@ -31,10 +31,15 @@ pub(crate) fn relation(rel: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
 
 /// A duration must be positive.
 pub(crate) fn duration(duration: Option<SqlInterval>) -> Result<Option<Duration>> {
-    let Some(duration) = duration else { return Ok(None) };
-    let micros = duration.as_micros();
+    positive_time("duration", duration)
+}
+
+/// A time that must be positive.
+pub(crate) fn positive_time(name: &str, time: Option<SqlInterval>) -> Result<Option<Duration>> {
+    let Some(time) = time else { return Ok(None) };
+    let micros = time.as_micros();
     if micros <= 0 {
-        return Err(Error::invalid("duration must be positive"));
+        return Err(Error::invalid(format!("{name} must be positive")));
     }
     Ok(Some(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))))
 }

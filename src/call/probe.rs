@@ -49,6 +49,7 @@ probes! {
     Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace);
     Write = ("io_probe_write", "", "It needs", Recorded::WalOrTablespace);
     Mix = ("io_probe_mix", "", "It needs", Recorded::Server);
+    Sustain = ("io_probe_sustain", "", "", Recorded::Server);
     Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
     PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);
     Recommend = ("io_probe_recommend", COLD, "writes => true needs", Recorded::Server);

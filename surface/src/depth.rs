@@ -8,7 +8,7 @@ use crate::value::Timestamp;
 
 row! {
     /// one depth
-    row DepthRow "depth" everyday [depth, iops, err_pct, mib_s, p50_us, p99_us, best, relid, doubt] {
+    row DepthRow "depth" everyday [depth, iops, err_pct, mib_s, p50_us, p99_us, best, best_within, relid, doubt] {
         /// Requests in flight
         depth: u32,
         /// Fetches per second of wall-clock time
@@ -18,6 +18,9 @@ row! {
         /// Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor
         /// seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval
         best: Option<bool>,
+        /// Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL
+        /// without that argument
+        best_within: Option<bool>,
         /// How the reads were issued. pread: one at a time; io_uring, threads: several at a time
         engine: Option<&'static str>,
         /// Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no
@@ -53,16 +56,18 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("depths", "integer[]", "NULL"),
         optional("duration", "text", "NULL"),
         optional("seed", "bigint", "NULL"),
+        optional("p99", "text", "NULL"),
         options(OPTIONS),
     ],
     returns: Returns::Rows(&DepthRow::TYPE, 7),
     who: Who::Owner,
     comment: "\
             Times random fetches past the OS page cache at several depths, one row each, and marks the knee \
-            of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as \
+            of the curve as best. With p99, such as '2 ms', it also marks the depth that gives the most within \
+            it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as \
             pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. \
             Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
             max_iops, max_mib_s, max_util_pct, max_p99, wait",
-    example: "'public.probed', '{1,2}', '6 ms'",
+    example: "'public.probed', '{1,2}', '6 ms', p99 => '2 ms'",
     errors: &[],
 }];

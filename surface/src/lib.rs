@@ -28,6 +28,7 @@ pub mod seqscan;
 pub mod sessions;
 pub mod settings;
 pub mod shared;
+pub mod sustain;
 pub mod sync;
 pub mod value;
 mod words;

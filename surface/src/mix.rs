@@ -4,7 +4,7 @@ use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxU
 use crate::function::{FILES, Function, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
-use crate::value::Timestamp;
+use crate::value::{Json, Timestamp};
 
 row! {
     /// one load of reads and writes
@@ -12,11 +12,13 @@ row! {
         load, read_pct, write_pct, reads_s, r_p50_us, r_p99_us, writes_s, w_p50_us, w_p99_us, doubt
     ] {
         /// bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none
-        /// was); reads alone, writes alone: as fast as they were answered; cell: both at these shares
+        /// was); now: what others sent before (with like); reads alone, writes alone: as fast as they were
+        /// answered; cell: both at these shares
         load: &'static str,
-        /// Reads that were sent, in percent of those of reads alone
+        /// Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on
+        /// besides
         read_pct: Option<u32>,
-        /// Writes that were sent, in percent of those of writes alone
+        /// Writes that were sent, in percent of those of writes alone, or with like of those of now
         write_pct: Option<u32>,
         /// Reads per second that were answered
         reads_s: Option<f64>,
@@ -27,6 +29,10 @@ row! {
         r_p95_us: Option<f64>,
         /// Time in microseconds that 99 % of the reads did not exceed
         r_p99_us: Option<f64>,
+        /// How many reads there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)
+        r_histogram: Option<Json>,
         /// Writes per second that were answered
         writes_s: Option<f64>,
         /// Median time of a write in microseconds, its sync included if writing is wal
@@ -35,6 +41,10 @@ row! {
         w_p95_us: Option<f64>,
         /// Time in microseconds that 99 % of the writes did not exceed
         w_p99_us: Option<f64>,
+        /// How many writes there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)
+        w_histogram: Option<Json>,
         /// Were at least 95 % of the requests that were sent answered in time, on both sides? If not,
         /// percentiles are too low: what was not answered is in none. NULL for a side alone
         carried: Option<bool>,
@@ -71,9 +81,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     arguments: &[
         required("rel", "regclass"),
         optional("writing", "text", "'data'"),
-        optional("shares", "integer[]", "'{0,20,40,60,80}'"),
+        optional("shares", "integer[]", "NULL"),
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
+        optional("like", "text", "NULL"),
         options(OPTIONS),
     ],
     returns: Returns::Rows(&MixRow::TYPE, 28),
@@ -81,12 +92,14 @@ pub const FUNCTIONS: &[Function] = &[Function {
     comment: "\
         What reads take while others write: random reads of the relation beside writes of a scratch file, \
         past the OS page cache. First each side alone, as fast as it is answered with depth requests in \
-        flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first \
-        row says where the device bends. writing: data (blocks at random, in the relation's tablespace), \
-        sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take \
-        turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the \
-        relation, and CREATE on its tablespace if that is not the database's own. Options: max_bytes, \
-        max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
+        flight; then both, sent at even distances at each pair of shares (percent) of those rates. The \
+        first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => 'now' \
+        first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the \
+        same size, both sides alike: the first row says how much of it is carried. writing: data (blocks \
+        at random, in the relation's tablespace), sequential (as a backup or COPY) or wal (WAL blocks, \
+        each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on \
+        io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not \
+        the database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "'public.probed', shares => '{50}', duration => '60 ms'",
     errors: &[FILES],
 }];

@@ -6,7 +6,7 @@ use crate::function::{Function, Returns, Who};
 use crate::row::{Column, Row, RowType};
 use crate::{
     compare, correlation, depth, explain, facts, history, iostat, mix, page_cost, ping, random, readahead,
-    recommend, report, seqscan, sessions, sync, write,
+    recommend, report, seqscan, sessions, sustain, sync, write,
 };
 
 /// A part of the script: functions with the types of their rows, then statements written by hand.
@@ -26,6 +26,7 @@ const PARTS: &[Part] = &[
     Part::of("What a sync costs: pg_test_fsync's table and the WAL's own pattern", sync::FUNCTIONS),
     Part::of("What writing data files costs", write::FUNCTIONS),
     Part::of("Reads and writes at once", mix::FUNCTIONS),
+    Part::of("One load that goes on", sustain::FUNCTIONS),
     Part::of("The devices while the database works, as iostat shows them", iostat::FUNCTIONS),
     Part::of("Who uses the devices", sessions::FUNCTIONS),
     Part::of("Readahead windows, beside one another", readahead::FUNCTIONS),
@@ -51,7 +52,7 @@ const PARTS: &[Part] = &[
 ];
 
 /// The rows of the stored runs of these probes have views.
-const STORED: [&[Function]; 10] = [
+const STORED: [&[Function]; 11] = [
     seqscan::FUNCTIONS,
     random::FUNCTIONS,
     depth::FUNCTIONS,
@@ -59,6 +60,7 @@ const STORED: [&[Function]; 10] = [
     sync::FUNCTIONS,
     write::FUNCTIONS,
     mix::FUNCTIONS,
+    sustain::FUNCTIONS,
     readahead::FUNCTIONS,
     page_cost::FUNCTIONS,
     recommend::FUNCTIONS,

@@ -2,7 +2,7 @@
 
 use crate::doubt::Doubts;
 use crate::row::row;
-use crate::value::{Relation, Text};
+use crate::value::{Json, Relation, Text};
 
 row! {
     /// What the figures are about: the relation, and the devices behind it.
@@ -109,5 +109,9 @@ row! {
         /// Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches
         /// lie above it
         p99_us: Option<f64>,
+        /// How many fetches there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        histogram: Option<Json>,
     }
 }

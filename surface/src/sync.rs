@@ -6,7 +6,7 @@ use crate::function::OptionName::{
 use crate::function::{FILES, Function, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
-use crate::value::{Text, Timestamp};
+use crate::value::{Json, Text, Timestamp};
 
 row! {
     /// one way to make writes durable
@@ -42,6 +42,10 @@ row! {
         /// Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000
         /// operations
         p99_us: Option<f64>,
+        /// How many operations there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        histogram: Option<Json>,
         /// Longest time of an operation in microseconds
         max_us: Option<f64>,
         /// Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL

@@ -4,7 +4,7 @@ use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxU
 use crate::function::{FILES, Function, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
-use crate::value::{Text, Timestamp};
+use crate::value::{Json, Text, Timestamp};
 
 row! {
     /// one way to write
@@ -37,6 +37,10 @@ row! {
         p95_us: Option<f64>,
         /// Time in microseconds that 99 % of the writes did not exceed
         p99_us: Option<f64>,
+        /// How many writes there are in each range of latencies that has some: an array of objects
+        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
+        /// jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        histogram: Option<Json>,
         /// Mean time of a sync in milliseconds; NULL on path direct
         fsync_ms: Option<f64>,
         /// Writes that were measured

@@ -118,6 +118,11 @@ impl RelationFiles {
         MOST_OPEN.min(2 * self.segments() as usize)
     }
 
+    /// Blocks of the first segments, as many as stay open for one way of reading.
+    pub fn blocks_of_open_files(&self) -> u64 {
+        self.blocks_of(MOST_OPEN as u32 - 1).end.min(self.blocks)
+    }
+
     /// Do all segments stay open, for one way of reading?
     pub(crate) fn all_stay_open(&self) -> bool {
         self.segments() as usize <= MOST_OPEN

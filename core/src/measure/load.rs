@@ -24,10 +24,11 @@ use std::time::Duration;
 
 pub use requests::{BlockReads, Requests, ScratchWrites};
 
+use crate::measure::contradictions;
 use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::workers::WorkerThreads;
-use crate::stats::Latencies;
+use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
 
 /// The threads' name in `/proc`.
@@ -91,6 +92,12 @@ impl Reached {
         (self.ns > 0).then(|| self.answered as f64 * 1e9 / self.ns as f64)
     }
 
+    /// Do its figures contradict each other, of so many workers that sent as fast as they were answered?
+    pub(crate) fn exceeds(&self, workers: usize) -> bool {
+        let rated = Slice { ns: self.ns, work: self.answered };
+        contradictions::exceeds_depth(self.latencies.moments(), rated, workers as u64)
+    }
+
     /// Adds what came of it another time.
     pub fn add(&mut self, other: &Self) {
         self.answered += other.answered;
@@ -98,11 +105,6 @@ impl Reached {
         self.latencies.absorb(&other.latencies);
         self.bytes += other.bytes;
     }
-}
-
-/// Did a device move clearly less than was sent to it past the page cache? False where it has no counters.
-pub(crate) fn moved_less(moved: Option<u64>, sent: u64) -> bool {
-    moved.is_some_and(|moved| (moved as f64) < 0.9 * sent as f64)
 }
 
 /// What threads share.

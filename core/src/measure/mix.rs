@@ -6,6 +6,9 @@
 //! order, so that a device that becomes slower or faster meanwhile does so under all of them. Each side's own
 //! run has two turns as well, one before and one after the cells.
 //!
+//! Or the cells are so many percent of what others send at present, by the counters of the devices
+//! ([`Present`]): both sides at the same share. It comes on top of what they go on sending.
+//!
 //! # Limitations and caveats
 //! - Shares are of the rate at this number of requests in flight, not of what the device could do with more.
 //! - A device that keeps what it is given in a buffer takes writes faster at first.
@@ -14,9 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Result;
+use crate::machine::device::{Activity, Traffic};
 use crate::machine::observer::Observer;
+use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Reached, Requests, Stream};
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Outcome, Stop};
+use crate::run::clock::nanoseconds;
 
 /// The sides.
 pub const READS: usize = 0;
@@ -32,14 +38,63 @@ const MISSED: u64 = 2;
 pub struct MixRun<'a> {
     /// Reads and writes.
     pub sides: [Arc<dyn Requests>; 2],
-    /// Shares of each side's own rate, in percent, ascending.
+    /// Shares of each side's own rate, in percent, ascending; if it is like others' load, of that.
     pub shares: &'a [u32],
+    /// What others send, of each side, if it is to be like that.
+    pub like: Option<[Present; 2]>,
     /// Most requests of a side in flight.
     pub workers: [usize; 2],
     /// What bounds each cell.
     pub limits: Limits,
     /// Look at the device of each side before and after each turn.
     pub observers: [&'a Observer<'a>; 2],
+}
+
+/// What others send to a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Present {
+    /// Requests a second.
+    pub per_s: f64,
+    /// Bytes of each, in the mean.
+    pub bytes: f64,
+}
+
+impl Present {
+    fn of(traffic: Traffic, elapsed_ms: f64) -> Self {
+        let requests = traffic.requests as f64;
+        Self { per_s: requests * 1e3 / elapsed_ms, bytes: traffic.bytes as f64 / requests.max(1.0) }
+    }
+
+    /// Listens for so long: reads that come to the first device, and writes to the second, or its flushes,
+    /// one of which ends a sync. None if it does not count them.
+    ///
+    /// # Errors
+    /// A reason to stop.
+    pub fn listen(
+        observers: [&Observer<'_>; 2],
+        flushes: bool,
+        length: Duration,
+        budget: &mut Budget<'_>,
+    ) -> Outcome<Option<[Self; 2]>> {
+        let before = observers.map(|observer| observer.look());
+        let ends = budget.clock().now().saturating_add(nanoseconds(length));
+        loop {
+            let left = ends.saturating_sub(budget.clock().now());
+            if let Some(stop) = budget.nap(Duration::from_nanos(left)) {
+                return Err(stop.into());
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        let [reads, writes] = [READS, WRITES].map(|side| observers[side].since(&before[side]).activity);
+        let of_writes = |activity: Activity| {
+            let traffic = if flushes { activity.flushes? } else { activity.writes };
+            Some(Self::of(traffic, activity.elapsed_ms))
+        };
+        let reads = reads.map(|activity| Self::of(activity.reads, activity.elapsed_ms));
+        Ok(reads.zip(writes.and_then(of_writes)).map(|(reads, writes)| [reads, writes]))
+    }
 }
 
 /// What was measured of a load.
@@ -49,6 +104,8 @@ pub struct Cell {
     pub shares: [u32; 2],
     /// Requests a second that were to be sent; None where they were sent as fast as they were answered.
     pub offered: [Option<f64>; 2],
+    /// The workers of a side that sent as fast as it was answered.
+    closed: [Option<usize>; 2],
     /// What came of them; None if it was not measured.
     pub reached: Option<[Reached; 2]>,
     /// Bytes that the device of the reads read meanwhile, and that of the writes wrote; None where it has no
@@ -71,10 +128,14 @@ impl Cell {
         Some(reached.iter().zip(self.offered).all(keeps_up))
     }
 
-    /// Is this known to be no figure of the device: did it move less than was sent to it?
+    /// Is this known to be no figure of the device: did it move less than was sent to it, or were more
+    /// requests of a side answered than may have been in flight?
     pub fn is_void(&self) -> bool {
-        let mut sides = self.reached.iter().flatten().zip(self.moved);
-        sides.any(|(reached, moved)| load::moved_less(moved, reached.bytes))
+        let mut sides = self.reached.iter().flatten().zip(self.moved).zip(self.closed);
+        sides.any(|((reached, moved), closed)| {
+            let exceeds = closed.is_some_and(|workers| reached.exceeds(workers));
+            exceeds || contradictions::moved_less(moved, reached.bytes)
+        })
     }
 
     /// Is this load no greater than another one, on both sides?
@@ -116,8 +177,7 @@ impl Mix {
 /// # Errors
 /// Those of the requests.
 pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64, u64)) -> Result<Mix> {
-    let loads = run.shares.iter().flat_map(|read| run.shares.iter().map(|write| [*read, *write]));
-    let mut cells: Vec<Cell> = loads.filter(|shares| *shares != [0, 0]).map(Cell::of).collect();
+    let mut cells: Vec<Cell> = run.loads().into_iter().map(Cell::of).collect();
     cells.sort_by_key(|cell| (cell.shares[READS] + cell.shares[WRITES], cell.shares));
     let [reads, writes] = [[100, 0], [0, 100]].map(Cell::of);
     let paced = run.limits.make_pauses();
@@ -131,6 +191,18 @@ pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64
     budget.rest_at_end(&run.limits);
     mix.cells.sort_by_key(|cell| cell.shares);
     Ok(mix)
+}
+
+impl MixRun<'_> {
+    /// The shares of all cells. What others do not send at all has none.
+    fn loads(&self) -> Vec<[u32; 2]> {
+        if let Some(present) = self.like {
+            let of = |share: &u32| present.map(|side| if side.per_s > 0.0 { *share } else { 0 });
+            return self.shares.iter().map(of).collect();
+        }
+        let pairs = self.shares.iter().flat_map(|read| self.shares.iter().map(|write| [*read, *write]));
+        pairs.filter(|shares| *shares != [0, 0]).collect()
+    }
 }
 
 struct MixTurns<'a> {
@@ -159,6 +231,7 @@ impl MixTurns<'_> {
         let [Some(reads), Some(writes)] = rates.map(|rate| rate.filter(|rate| *rate > 0.0)) else {
             return Ok(None);
         };
+        let [reads, writes] = self.run.like.map_or([reads, writes], |like| like.map(|side| side.per_s));
         for cell in cells.iter_mut() {
             let share = |side: usize, rate: f64| rate * f64::from(cell.shares[side]) / 100.0;
             cell.offered = self.within_limits([share(READS, reads), share(WRITES, writes)]).map(Some);
@@ -223,6 +296,10 @@ impl MixTurns<'_> {
         for (sum, more) in cell.moved.iter_mut().zip(moved) {
             *sum = sum.zip(more).map(|(sum, more)| sum + more);
         }
+        cell.closed = [READS, WRITES].map(|side| {
+            let is_closed = self.pace(side, cell.offered[side]) == Pace::Free;
+            is_closed.then_some(self.run.workers[side])
+        });
         let all = cell.reached.get_or_insert_with(Default::default);
         for (side, reached) in sides.iter().zip(&reached) {
             all[*side].add(reached);
@@ -234,13 +311,26 @@ impl MixTurns<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::account::Account;
+    use crate::machine::device::Roots;
+
+    /// No requests.
+    impl Requests for Option<()> {
+        fn make(&self, _number: u64, _worker: usize) -> Result<()> {
+            Ok(())
+        }
+
+        fn bytes(&self) -> u64 {
+            8192
+        }
+    }
 
     /// A cell whose sides were offered 100 a second each, and reached so many.
     fn cell(shares: [u32; 2], reached: [u64; 2]) -> Cell {
         let side =
             |answered| Reached { answered, ns: 1_000_000_000, bytes: 8192 * answered, ..Reached::default() };
         let moved = reached.map(|answered| Some(8192 * answered));
-        Cell { shares, offered: [Some(100.0); 2], reached: Some(reached.map(side)), moved }
+        Cell { shares, offered: [Some(100.0); 2], reached: Some(reached.map(side)), moved, ..Cell::default() }
     }
 
     fn mix(cells: Vec<Cell>) -> Mix {
@@ -260,6 +350,32 @@ mod tests {
         assert_eq!(mix(cells).bend().map(|cell| cell.shares), Some([50, 50]));
         assert!(mix(vec![cell([50, 0], [10, 100])]).bend().is_none());
         assert!(mix(vec![Cell::of([50, 0])]).bend().is_none());
+    }
+
+    #[test]
+    fn what_is_like_others_has_the_same_share_of_both() {
+        let like = |reads, writes| {
+            Some([reads, writes].map(|requests| {
+                Present::of(Traffic { requests, bytes: requests * 4096, ..Traffic::default() }, 2_000.0)
+            }))
+        };
+        let (roots, leaves) = (Roots::default(), []);
+        let observer = Observer::new(Account::Own, &leaves, &roots);
+        let sides: [Arc<dyn Requests>; 2] = [Arc::new(None), Arc::new(None)];
+        let run = MixRun {
+            sides,
+            shares: &[0, 50],
+            like: None,
+            workers: [1; 2],
+            limits: Limits::none(),
+            observers: [&observer; 2],
+        };
+        assert_eq!(run.loads(), [[0, 50], [50, 0], [50, 50]]);
+        let shares = &[100, 200];
+        let of = |like| MixRun { like, shares, sides: run.sides.clone(), ..run }.loads();
+        assert_eq!(of(like(8, 2)), [[100, 100], [200, 200]]);
+        assert_eq!(of(like(8, 0)), [[100, 0], [200, 0]]);
+        assert_eq!(like(8, 2).map(|sides| sides[READS]), Some(Present { per_s: 4.0, bytes: 4096.0 }));
     }
 
     #[test]

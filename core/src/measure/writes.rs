@@ -23,6 +23,7 @@ use crate::files::scratch::Scratch;
 use crate::files::writeback;
 use crate::machine::observer::Observer;
 use crate::measure::content::Content;
+use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, ScratchWrites, Stream};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::nanoseconds;
@@ -98,9 +99,13 @@ impl WriteTimes {
         if self.paused { None } else { stats::of_turns(&self.passes) }
     }
 
-    /// Is this known to be no figure of the device: did it write less than was sent past the page cache?
+    /// Past the page cache, is this known to be no figure of the device: did it write less than was sent, or
+    /// were more requests answered than may have been in flight?
     pub fn is_void(&self, way: &WriteWay) -> bool {
-        way.direct.is_some() && load::moved_less(self.moved, self.bytes)
+        let Some(workers) = way.direct else { return false };
+        let exceeds =
+            || contradictions::exceeds_depth(self.latencies.moments(), self.total(), workers as u64);
+        contradictions::moved_less(self.moved, self.bytes) || !self.paused && exceeds()
     }
 }
 

@@ -9,6 +9,12 @@ use hdrhistogram::Histogram;
 /// Fewest values above a quantile that is given.
 const LEAST_ABOVE: f64 = 10.0;
 
+/// Factor from the end of one class of [`Latencies::classes`] to that of the next: four in a doubling.
+const CLASS: f64 = 1.189_207_115_002_721;
+
+/// Where the first class ends, in nanoseconds.
+const FIRST_CLASS_NS: u64 = 1_000;
+
 /// Longest latency that the histogram tells apart, in nanoseconds: an hour. Longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
@@ -51,6 +57,17 @@ pub struct Latencies {
     least: u64,
     most: u64,
     histogram: Histogram<u64>,
+}
+
+/// Latencies between two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// They are at least this, in nanoseconds.
+    pub low_ns: u64,
+    /// They are below this.
+    pub high_ns: u64,
+    /// How many.
+    pub count: u64,
 }
 
 impl Default for Latencies {
@@ -104,6 +121,20 @@ impl Latencies {
         }
         let middle = self.histogram.median_equivalent(self.histogram.value_at_quantile(q));
         Some(middle.clamp(self.least, self.most))
+    }
+
+    /// How many there are in each class that has some, ascending. A latency is told from another to within a
+    /// hundredth.
+    pub fn classes(&self) -> Vec<Class> {
+        let mut low_ns = 0;
+        let mut classes = Vec::new();
+        for step in self.histogram.iter_log(FIRST_CLASS_NS, CLASS) {
+            let high_ns = step.value_iterated_to() + 1;
+            let count = step.count_since_last_iteration();
+            classes.extend((count > 0).then_some(Class { low_ns, high_ns, count }));
+            low_ns = high_ns;
+        }
+        classes
     }
 }
 
@@ -159,6 +190,18 @@ mod tests {
     }
 
     #[test]
+    fn classes_grow_by_four_in_a_doubling() {
+        let classes = of([10, 999, 100_000, 100_500, 7_000_000]).classes();
+        assert_eq!(classes[0], Class { low_ns: 0, high_ns: 1_000, count: 2 });
+        assert_eq!(classes.iter().map(|class| class.count).collect::<Vec<u64>>(), [2, 2, 1]);
+        for class in &classes[1..] {
+            let factor = class.high_ns as f64 / class.low_ns as f64;
+            assert!((factor - CLASS).abs() < 0.001, "{class:?}");
+        }
+        assert!(Latencies::default().classes().is_empty());
+    }
+
+    #[test]
     fn a_quantile_needs_ten_above_it() {
         for (q, least) in [(0.5, 20), (0.95, 200), (0.99, 1000), (0.999, 10_000)] {
             assert!(of(1..=least).quantile(q).is_some(), "{q}");
@@ -179,6 +222,13 @@ mod tests {
             mut values in prop::collection::vec(1u64..10_000_000_000, 200..2000)
         ) {
             let latencies = of(values.iter().copied());
+            let classes = latencies.classes();
+            prop_assert_eq!(classes.iter().map(|class| class.count).sum::<u64>(), values.len() as u64);
+            for class in classes {
+                let near = |ns: &&u64| **ns as f64 * 1.01 >= class.low_ns as f64
+                    && **ns as f64 <= class.high_ns as f64 * 1.01;
+                prop_assert!(values.iter().filter(near).count() as u64 >= class.count);
+            }
             values.sort_unstable();
             for q in [0.5, 0.9, 0.95] {
                 let exact = values[(values.len() as f64 * q).ceil() as usize - 1] as f64;

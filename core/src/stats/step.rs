@@ -7,7 +7,7 @@
 //! - A step down is none, nor is a short stall: a tenth of the times at least is after the cut.
 //! - What a straight line fits as well is no step but a drift, see [`super::trend`].
 
-use super::median;
+use super::{Slice, median};
 
 /// Least factor of a step.
 const STEP: f64 = 1.5;
@@ -27,7 +27,15 @@ const CHANCE: f64 = 0.01;
 /// chance, to twice as long at least: of ten times, three at least lie on either side, and of eight or fewer
 /// none show one.
 pub fn step_up(times: &[f64]) -> Option<f64> {
-    sure_step(times, SLOWED)
+    sure_step(times, SLOWED).map(|(_, ratio)| ratio)
+}
+
+/// The first slice after which less is done in the same time, to two thirds at most, if slices make one such
+/// step that is no chance.
+pub fn step_down_of_rate(slices: &[Slice]) -> Option<usize> {
+    // A slice in which nothing was done counts as one in which one thing was.
+    let time = |slice: &Slice| slice.ns as f64 / slice.work.max(1) as f64;
+    sure_step(&slices.iter().map(time).collect::<Vec<f64>>(), STEP).map(|(cut, _)| cut)
 }
 
 /// Do these times make one step up, or one down, that is no chance?
@@ -36,9 +44,10 @@ pub(super) fn has_step(times: &[f64]) -> bool {
     [times, &backwards].into_iter().any(|times| sure_step(times, STEP).is_some())
 }
 
-fn sure_step(times: &[f64], least: f64) -> Option<f64> {
-    let (cut, ratio) = clearest(times, least, &|cut| chance(times.len(), cut) <= CHANCE)?;
-    fits_better_than_a_line(times, cut).then_some(ratio)
+/// The cut, and the factor of its step.
+fn sure_step(times: &[f64], least: f64) -> Option<(usize, f64)> {
+    let found = clearest(times, least, &|cut| chance(times.len(), cut) <= CHANCE)?;
+    fits_better_than_a_line(times, found.0).then_some(found)
 }
 
 /// The clearest cut by which the later times are `least` times the earlier ones or more.
@@ -121,6 +130,17 @@ mod tests {
         assert_eq!((step_up(&[1.0, 1.0, 9.0]), step_up(&[])), (None, None));
         let slight: Vec<f64> = around(1.0, 50).chain(around(1.7, 50)).collect();
         assert_eq!((step_up(&slight), has_step(&slight)), (None, true));
+    }
+
+    #[test]
+    fn a_step_down_of_a_rate_has_a_place() {
+        let slices = |rates: &[u64]| -> Vec<Slice> {
+            rates.iter().map(|work| Slice { ns: 1_000, work: *work }).collect()
+        };
+        let rates = [[90; 10], [50; 10]].concat();
+        assert_eq!(step_down_of_rate(&slices(&rates)), Some(10));
+        assert_eq!(step_down_of_rate(&slices(&[[50; 10], [90; 10]].concat())), None);
+        assert_eq!(step_down_of_rate(&slices(&[50; 20])), None);
     }
 
     #[test]

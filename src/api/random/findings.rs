@@ -1,6 +1,7 @@
 //! What the figures of a path are worth: which tier served its fetches, whether they can be true, and the
 //! notes on them.
 
+use io_probe_core::measure::contradictions::differs_from_depth;
 use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 use io_probe_core::stats::MIN_SLICES;
 
@@ -40,7 +41,7 @@ impl Findings {
                 .filter(|_| measured.run.with_data() > 0)
                 .map(|tiers| tiers.shared == 0 && (tiers.os == 0 || measured.read_ahead(tiers, block_size))),
             not_direct: is_direct && percent.is_some_and(|[_, _, device]| device < DIRECT_PCT),
-            contradictory: measured.fullness().is_some_and(|share| !(0.85..1.1).contains(&share)),
+            contradictory: measured.differs_from_depth(),
         }
     }
 
@@ -126,15 +127,11 @@ impl PathOutcome {
         self.way.place.emptied == Some(true) && beyond.is_some_and(|bytes| bytes >= tiers.os * block_size)
     }
 
-    /// Requests in flight by Little's law (rate times latency), as a share of the depth. None where there is
-    /// no queue of our own, or too little to tell.
-    fn fullness(&self) -> Option<f64> {
-        // In a short run, a moment without a CPU while the queue is emptied would count for much.
-        const ENOUGH_NS: u64 = 500_000_000;
-        let run = &self.run;
-        let full = self.way.depth > 1 && !run.throttled && run.rated.ns >= ENOUGH_NS;
-        let latency = run.latencies.moments().mean().filter(|_| full)?;
-        Some(latency * run.rated.work as f64 / run.rated.ns as f64 / f64::from(self.way.depth))
+    /// Is rate times latency not the depth? False where there is no queue of our own.
+    fn differs_from_depth(&self) -> bool {
+        let Self { run, way, .. } = self;
+        let is_full = way.depth > 1 && !run.throttled;
+        is_full && differs_from_depth(run.latencies.moments(), run.rated, way.depth.into())
     }
 
     /// Which tiers served the fetches; None when it is not known, or when what tells it contradicts itself.

@@ -237,7 +237,7 @@ impl Measurements {
         let depths = found.run(Probe::Depth, || {
             let depths = depth::usual_depths()?;
             let limits = Limits { precision: None, ..self.limits(Part::Depths, depths.len())? };
-            DepthSweep { depths, seed: arguments::seed(None), limits }.rows(rel, self.waits)
+            DepthSweep { depths, seed: arguments::seed(None), p99: None, limits }.rows(rel, self.waits)
         });
         // The smallest depth that is as good may give a little less than was promised, and a greater one all.
         let fastest = depths.iter().max_by(|a, b| a.iops.partial_cmp(&b.iops).unwrap_or(Ordering::Equal));
@@ -292,7 +292,8 @@ impl Measurements {
         let depths = found.attempt(Probe::Depth, || {
             let limits =
                 Limits { duration: self.share(Part::Depths) / AGAIN, precision: None, ..self.bounds };
-            DepthSweep { depths: vec![depth], seed: arguments::seed(None), limits }.rows(rel, self.waits)
+            DepthSweep { depths: vec![depth], seed: arguments::seed(None), p99: None, limits }
+                .rows(rel, self.waits)
         });
         depths.ok()?.first().and_then(free_iops)
     }

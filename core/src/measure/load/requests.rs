@@ -27,26 +27,31 @@ pub trait Requests: Send + Sync {
     fn bytes(&self) -> u64;
 }
 
-/// Reads of blocks in random order, past the page cache; when all have been read, they begin again.
+/// Reads of blocks in random order, or of runs of blocks in their order, past the page cache; when all have
+/// been read, they begin again.
 pub struct BlockReads {
     places: Vec<Place>,
     /// Of the segments.
     paths: Vec<PathBuf>,
-    block_size: usize,
+    /// Bytes of a read.
+    length: usize,
+    /// Blocks of a read.
+    blocks_each: u64,
     buffers: Buffers,
 }
 
 /// Where a block is.
+#[derive(Clone)]
 struct Place {
     file: Arc<File>,
     offset: u64,
     segment: u32,
 }
 
-/// Most blocks that are known beforehand: a GiB, and 3 MiB of memory.
-const MOST_PLACES: usize = 1 << 17;
-
 impl BlockReads {
+    /// Most blocks that are known beforehand: a GiB, and 3 MiB of memory.
+    pub const MOST: u64 = 1 << 17;
+
     /// The first blocks of an order that hold data, to be read by so many workers. None if none does. Their
     /// files stay open.
     ///
@@ -59,8 +64,8 @@ impl BlockReads {
     ) -> Outcome<Option<Self>> {
         let source = fetch_order.source();
         let block_size = u64::from(source.block_size());
-        let mut places = memory::list_of(MOST_PLACES.min(source.blocks() as usize))?;
-        while places.len() < MOST_PLACES {
+        let mut places = memory::list_of(Self::MOST.min(source.blocks()) as usize)?;
+        while (places.len() as u64) < Self::MOST {
             if let Some(stop) = budget.poll() {
                 return Err(stop.into());
             }
@@ -77,36 +82,56 @@ impl BlockReads {
         }
         let paths = (0..source.segments()).map(|segment| source.path(segment)).collect();
         let buffers = Buffers::new(workers, block_size as usize)?;
-        let reads = Self { places, paths, block_size: block_size as usize, buffers };
+        let reads = Self { places, paths, length: block_size as usize, blocks_each: 1, buffers };
+        Ok((!reads.places.is_empty()).then_some(reads))
+    }
+
+    /// The same blocks in reads of `length` bytes, by so many workers, in their order or in a random one of
+    /// this seed. What makes no such run is left out; None if nothing makes one.
+    ///
+    /// # Errors
+    /// There is no memory for the buffers.
+    pub fn in_runs(mut self, length: usize, random: Option<u64>, workers: usize) -> Result<Option<Self>> {
+        let of_run = (length / self.length).max(1);
+        let block_size = self.length as u64;
+        self.places.sort_unstable_by_key(|place| (place.segment, place.offset));
+        let next_to =
+            |one: &Place, next: &Place| (one.segment, one.offset + block_size) == (next.segment, next.offset);
+        let mut starts = Vec::new();
+        for run in self.places.chunk_by(next_to) {
+            starts.extend(run.chunks_exact(of_run).map(|blocks| blocks[0].clone()));
+        }
+        if let Some(seed) = random {
+            let order = Permutation::new(starts.len() as u64, seed);
+            starts = (0..starts.len() as u64).map(|place| starts[order.at(place) as usize].clone()).collect();
+        }
+        let (length, blocks_each) = (of_run * self.length, of_run as u64);
+        let buffers = Buffers::new(workers, length)?;
+        let reads = Self { places: starts, length, blocks_each, buffers, ..self };
         Ok((!reads.places.is_empty()).then_some(reads))
     }
 
     /// How many blocks it reads before it begins again.
     pub fn blocks(&self) -> u64 {
-        self.places.len() as u64
+        self.places.len() as u64 * self.blocks_each
     }
 }
 
 impl Requests for BlockReads {
     fn make(&self, number: u64, worker: usize) -> Result<()> {
-        let Place { file, offset, segment } = &self.places[(number % self.blocks()) as usize];
-        let buffer = self.buffers.slot_at(worker, 0, self.block_size);
+        let Place { file, offset, segment } = &self.places[(number % self.places.len() as u64) as usize];
+        let buffer = self.buffers.slot_at(worker, 0, self.length);
         let result = loop {
-            match pread(file, buffer, self.block_size, *offset) {
+            match pread(file, buffer, self.length, *offset) {
                 Err(libc::EINTR) => {}
                 result => break result,
             }
         };
-        expect_full(
-            Completion { slot: worker, result },
-            &self.paths[*segment as usize],
-            *offset,
-            self.block_size,
-        )
+        expect_full(Completion { slot: worker, result }, &self.paths[*segment as usize], *offset, self.length)
     }
 
     fn bytes(&self) -> u64 {
-        self.block_size as u64
+        self.length as u64
     }
 }
 
@@ -158,5 +183,38 @@ impl Requests for ScratchWrites {
 
     fn bytes(&self) -> u64 {
         self.length.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::RelationFiles;
+    use crate::measure::random::Look;
+    use crate::run::clock::Monotonic;
+
+    #[test]
+    fn runs_are_whole_and_in_order() {
+        const BLOCK: u32 = 8192;
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+        // Segments of 10 blocks.
+        let source = RelationFiles::new(directory.path().join("1"), BLOCK, 10, 25);
+        for (segment, blocks) in [(0, 10), (1, 10), (2, 5)] {
+            std::fs::write(source.path(segment), vec![1; blocks * BLOCK as usize]).expect("written");
+        }
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        let mut order = FetchOrder::new(&source, Permutation::new(25, 7), 0, Look::Never);
+        let reads = BlockReads::of(&mut order, 2, &mut budget).ok().flatten().expect("blocks");
+        assert_eq!((reads.blocks(), reads.bytes()), (25, u64::from(BLOCK)));
+        let reads = reads.in_runs(4 * BLOCK as usize, None, 2).expect("memory").expect("runs");
+        let block = |place: &Place| (place.segment, place.offset / u64::from(BLOCK));
+        assert_eq!(
+            reads.places.iter().map(block).collect::<Vec<_>>(),
+            [(0, 0), (0, 4), (1, 0), (1, 4), (2, 0)]
+        );
+        assert_eq!((reads.blocks(), reads.bytes()), (20, 4 * u64::from(BLOCK)));
+        (0..10).for_each(|number| reads.make(number, 1).expect("read"));
+        assert!(reads.in_runs(64 * BLOCK as usize, Some(7), 2).expect("memory").is_none());
     }
 }
