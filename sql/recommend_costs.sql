@@ -81,7 +81,7 @@ SELECT run, evidence->'regret' AS regret, evidence->'regret_in_force' AS in_forc
    AND (evidence->'regret_corrected' <> 'null' OR (evidence->'regret'->>'cold')::float8 * (evidence->'regret'->>'warm')::float8 <=
        1.01 * (evidence->'regret_in_force'->>'cold')::float8 * (evidence->'regret_in_force'->>'warm')::float8));
 SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'null') <> (why ~ ' \(with the correlations that are advised [0-9.]+ and [0-9.]+\)')
-  AND setting IN ('random_page_cost', 'effective_io_concurrency');
+  AND setting = 'random_page_cost';
 
 -- the planner knows nothing of a table without an index; the unit stays, and a concurrency says that it is by the times alone
 WITH tried AS MATERIALIZED
@@ -93,7 +93,7 @@ UNION ALL SELECT setting, recommended = current, why
   AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s choices say nothing: no table there has an index and statistics by which%';
 -- nor of one without statistics
 CREATE INDEX asked_own_shuffled ON asked_own (shuffled) TABLESPACE regress_io_probe_costs;
-SELECT recommended, statement, why FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
+SELECT recommended, statement, substring(why FROM '; left out: .*') AS left_out FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
 -- a tablespace with costs of its own: the planner is asked all the same
 ANALYZE asked_own;
 CREATE TEMP TABLE plans_before AS SELECT 'SELECT FROM asked_own WHERE shuffled < 3000' AS query, array_agg(p) AS plan
@@ -163,7 +163,7 @@ SELECT asked, setting, recommended, statement, why FROM known
   WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; sets random_page_cost as well, which would stay below it(;|$)');
 -- the planner is asked about all, whichever rows are wanted
 SELECT asked, why FROM known WHERE recommended IS NOT NULL AND evidence->'queries' IS NOT NULL
-  AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+ the plans';
+  AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+ the plans|[0-9]+ queries';
 CREATE TEMP VIEW out_of_order AS SELECT statements, l.* FROM (SELECT DISTINCT ARRAY[statement] AS statements FROM ordered
     UNION ALL SELECT array_agg(statement) FROM ordered GROUP BY asked) AS s, left_by(statements) AS l
   WHERE array_to_string(statements, '') ~ '_page_cost' AND NOT random >= sequential;
