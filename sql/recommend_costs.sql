@@ -91,6 +91,21 @@ SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''
 UNION ALL SELECT setting, recommended = current, why
   FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
   AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s choices say nothing: no table there has an index and statistics by which%';
+-- each index has a row, or is named with a reason; each row says where it holds
+CREATE TABLE asked_many WITH (autovacuum_enabled = off) AS SELECT i AS c1, -i AS c2, i / 2 AS c3, i % 30000 AS c4, abs(hashint4(i)) AS c5, i + abs(hashint4(i)) % 900 AS c6,
+    i % 2 AS few, repeat('x', 60) AS filler FROM generate_series(1, 100000) AS i;
+CREATE INDEX ON asked_many (c1); CREATE INDEX ON asked_many (c2); CREATE INDEX ON asked_many (c3); CREATE INDEX ON asked_many (c4);
+CREATE INDEX ON asked_many (c5); CREATE INDEX ON asked_many (c6); CREATE INDEX ON asked_many (few);
+CREATE INDEX asked_many_part ON asked_many (c1) WHERE few = 1;
+CREATE INDEX asked_many_sum ON asked_many ((c1 + c2));
+VACUUM ANALYZE asked_many;
+CHECKPOINT;
+CREATE TEMP TABLE of_many AS SELECT * FROM tries('asked_many', 'seq_page', '{random_page_cost,correlation}');
+SELECT i.indexrelid::regclass AS silent FROM pg_index AS i WHERE i.indrelid = 'asked_many'::regclass AND EXISTS (SELECT FROM of_many WHERE evidence ? 'queries')
+  AND NOT EXISTS (SELECT FROM of_many WHERE name = format('public.%s', i.indexrelid::regclass) OR why LIKE format('%%public.%s (%%', i.indexrelid::regclass));
+SELECT DISTINCT server_version = current_setting('server_version_num')::int / 10000 AS version, io_method IS NOT DISTINCT FROM current_setting('io_method', true) AS io_method
+  FROM of_many;
+DROP TABLE asked_many, of_many;
 -- nor of one without statistics
 CREATE INDEX asked_own_shuffled ON asked_own (shuffled) TABLESPACE regress_io_probe_costs;
 SELECT recommended, statement, substring(why FROM '; left out: .*') AS left_out FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
