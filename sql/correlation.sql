@@ -230,7 +230,7 @@ DELETE FROM io_probe_corrections;
 -- rows that were not written by the function
 INSERT INTO io_probe_corrections SELECT 'public', 'small', index, correlation, 1, 0, 0, current_setting('server_version_num')::int / 10000,
     coalesce(current_setting('io_method', true), '')
-  FROM (VALUES ('small_pkey', 'NaN'), ('no_index', 0), ('parted_1_pkey', 0), ('small_hash', -7)) AS v(index, correlation);
+  FROM (VALUES ('small_pkey', 'NaN'::float8), ('no_index', 0), ('parted_1_pkey', 0), ('small_hash', -7)) AS v(index, correlation);
 SELECT index, kept, doubt FROM io_probe_correlation('small') ORDER BY index::text;
 DELETE FROM io_probe_corrections;
 -- what the catalogs say may be none

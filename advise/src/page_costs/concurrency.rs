@@ -7,6 +7,10 @@
 //! the best plans, as a mean over the queries with nothing cached, and that of a block, as a mean over the
 //! densities. Where no query needs a bitmap scan, the density curve decides by itself.
 //!
+//! Of a slow device a point of the curve is the mean of a few turns, and its interval hardly known itself: of
+//! two turns it may reach from 0 to twice the time, where those beside it are within a tenth. So no point
+//! counts as off by more than twice what is usual of all.
+//!
 //! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()). What the
 //! planner picks does not count here: it knows nothing of the concurrency, and page costs are chosen beside it.
 
@@ -14,6 +18,9 @@ use super::choose::{Asked, best_cold};
 use super::curve::{CHOSEN, Use};
 use super::model::Times;
 use crate::plateau::{AS_GOOD, Candidates, Plateau};
+
+/// How many times the usual error the one of a point of the curve may be.
+const MOST_UNUSUAL: f64 = 2.0;
 
 /// A concurrency for queries.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +50,7 @@ pub fn choose_for_queries(asked: &[Asked], times: &Times, in_force: u32) -> Opti
     let values: Vec<u32> = times.curve().concurrencies().collect();
     let place = |value: u32| values.iter().position(|other| *other == value);
     let set = place(in_force).filter(|_| !asked.is_empty())?;
+    let times = &times.with_usual_errors(MOST_UNUSUAL);
     let costs = Costs::of(asked, &values, times);
     let moved = times.each_moved().chain(values.iter().map(|value| times.with_slower(*value)));
     let moved = moved.map(|times| Costs::of(asked, &values, &times).both());
@@ -105,24 +113,49 @@ mod tests {
     /// Wide gaps take `speedup` times as long at 0 and 1 as at 16 and 64; up to close ones `dense` times as
     /// long at 16 and 64 as at 0. All times are known to `error` of them.
     fn times(speedup: f64, dense: f64, error: f64) -> Times {
-        let known = |us: f64| Estimate { us, interval: Some((us * (1.0 - error), us * (1.0 + error))) };
-        let at = |concurrency: u32, [wide, middle, close]: [f64; 3]| {
-            let of = move |(density, us)| Sparse { density, concurrency, time: known(us) };
-            [(0.03, wide), (0.2, middle), (0.9, close)].map(of)
-        };
         let alone = [100.0, 50.0, 10.0];
         let ahead = [100.0 / speedup, 50.0 / speedup, 10.0 * dense];
-        let lines = [at(0, alone), at(1, [100.0, 90.0, 60.0]), at(16, ahead), at(64, ahead)];
+        let lines = [(0, alone), (1, [100.0, 90.0, 60.0]), (16, ahead), (64, ahead)];
+        times_of(&lines.map(|(concurrency, us)| line(concurrency, us, [error; 3])).concat())
+    }
+
+    fn known(us: f64, error: f64) -> Estimate {
+        Estimate { us, interval: Some((us * (1.0 - error), us * (1.0 + error))) }
+    }
+
+    /// The curve at a concurrency, and the errors of its points.
+    fn line(concurrency: u32, us: [f64; 3], errors: [f64; 3]) -> Vec<Sparse> {
+        let points = [0.03, 0.2, 0.9].into_iter().zip(us).zip(errors);
+        points.map(|((density, us), error)| Sparse { density, concurrency, time: known(us, error) }).collect()
+    }
+
+    fn times_of(sparse: &[Sparse]) -> Times {
+        let exactly = |us| Some(known(us, 0.0));
         let measured = PageTimes {
-            shared: Some(known(0.1)),
-            os_sequential: Some(known(1.0)),
-            os_random: Some(known(2.0)),
-            device_sequential: Some(known(8.0)),
-            device_random: Some(known(100.0)),
-            sparse: lines.concat(),
-            tuple: Some(known(0.05)),
+            shared: exactly(0.1),
+            os_sequential: exactly(1.0),
+            os_random: exactly(2.0),
+            device_sequential: exactly(8.0),
+            device_random: exactly(100.0),
+            sparse: sparse.to_vec(),
+            tuple: exactly(0.05),
         };
         Times::of(&measured, 16_384.0, 16.0).expect("all times")
+    }
+
+    #[test]
+    fn a_point_of_few_turns_does_not_hide_what_all_others_show() {
+        let times = |error: f64| {
+            let few = line(1, [100.0; 3], [0.05, error, 0.05]);
+            times_of(&[line(0, [100.0; 3], [0.05; 3]), few, line(16, [50.0; 3], [0.05; 3])].concat())
+        };
+        let kept = |times: &Times| chosen(ORDERED, times, 1).plateau.holds_current;
+        assert!(!kept(&times(0.05)) && !kept(&times(30.0)));
+        let is_moved = |times: &Times| times.each_moved().any(|moved| moved.curve().at(0.2, 1) > 1000.0);
+        assert!(is_moved(&times(30.0)) && !is_moved(&times(30.0).with_usual_errors(MOST_UNUSUAL)));
+        // Where all points are as bad, it stays.
+        let all = [(0, 100.0), (1, 100.0), (16, 50.0)];
+        assert!(kept(&times_of(&all.map(|(at, us)| line(at, [us; 3], [30.0; 3])).concat())));
     }
 
     fn asked(locality: Locality) -> Vec<Asked> {

@@ -33,7 +33,7 @@
 use super::curve::GapCurve;
 use super::locality::Locality;
 use super::visited::{Part, Visited};
-use io_probe_core::measure::page_times::PageTimes;
+use io_probe_core::measure::page_times::{Estimate, PageTimes};
 
 /// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
 const FILTERED_TUPLE: f64 = 1.8;
@@ -162,6 +162,20 @@ impl Times {
     /// What reads with gaps take.
     pub(super) fn curve(&self) -> &GapCurve {
         &self.curve
+    }
+
+    /// These times, where no read with gaps is off by more than `most` times what is usual of them: the median
+    /// of how far their intervals reach up, as logarithms.
+    pub(super) fn with_usual_errors(&self, most: f64) -> Self {
+        let mut times = self.clone();
+        let above = |time: &Estimate| time.interval.map(|(_, high)| (high / time.us).ln());
+        let all = times.measured.sparse.iter().filter_map(|point| above(&point.time));
+        let Some(usual) = median(all) else { return times };
+        for point in &mut times.measured.sparse {
+            let cap = point.time.us * (most * usual).exp();
+            point.time.interval = point.time.interval.map(|(low, high)| (low, high.min(cap)));
+        }
+        times
     }
 
     /// These times, with those of reads with gaps at one concurrency off by what the curve may be.

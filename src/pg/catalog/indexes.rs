@@ -70,7 +70,7 @@ pub(crate) struct KnownIndexes {
 
 const UNLIKE_ANALYZE: &str = "its statistics are too large, or none that ANALYZE makes";
 const ROWS_UNKNOWN: &str = "how many rows the table has is not known: ANALYZE it";
-const NO_RANGES: &str = "no ranges of it can be asked for";
+const NO_RANGES: &str = "its first column has no histogram, or it holds some of the rows only";
 
 /// Most indexes, of all tables together, whose statistics are read.
 const MOST_KNOWN: usize = 64;
