@@ -1,6 +1,7 @@
 //! The measurements. Each returns its results unrounded. What they read with is a [`BlockReader`].
 
 pub(crate) mod content;
+pub mod io_methods;
 pub mod load;
 pub mod mix;
 #[cfg(test)]

@@ -43,6 +43,12 @@ impl Engine for Pread {
         // SAFETY: reads are made when they are waited for.
         unsafe { self.buffers.copy(slot, at, into) };
     }
+
+    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
+        assert!(self.pending.is_none(), "slot {slot} is busy");
+        // SAFETY: as above.
+        unsafe { self.buffers.look_at(slot, at, len, verifies) }
+    }
 }
 
 /// `pread(2)` into a buffer of at least `len` bytes that nothing else uses: bytes read, or the errno.
