@@ -62,7 +62,10 @@ pub trait Engine {
     /// # Panics
     /// When the slot is busy or out of range, or the buffer has fewer bytes: a bug of the caller.
     fn copy(&self, slot: usize, at: usize, into: &mut [u8]);
+}
 
+/// An engine whose caller works on what was read where it lies, as the server does in its buffers.
+pub trait WorksInPlace: Engine {
     /// Looks at each line of the `len` bytes that lie from byte `at` of the buffer of `slot` on, and computes
     /// a checksum of them, if it `verifies`, as the server does.
     ///

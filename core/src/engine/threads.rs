@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::buffers::Buffers;
 use super::pread::pread;
-use super::{Completion, Engine};
+use super::{Completion, Engine, WorksInPlace};
 use crate::Result;
 use crate::run::workers::WorkerThreads;
 
@@ -154,10 +154,12 @@ impl Engine for Threads {
         // visible.
         unsafe { self.shared.buffers.copy(slot, at, into) };
     }
+}
 
+impl WorksInPlace for Threads {
     fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
         assert!(!self.busy[slot], "slot {slot} is busy");
-        // SAFETY: as above.
+        // SAFETY: as in `copy`.
         unsafe { self.shared.buffers.look_at(slot, at, len, verifies) }
     }
 }

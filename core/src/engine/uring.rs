@@ -15,7 +15,7 @@ use std::sync::Arc;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::buffers::Buffers;
-use super::{Completion, Engine};
+use super::{Completion, Engine, WorksInPlace};
 use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
@@ -175,10 +175,12 @@ impl Engine for Uring {
         // SAFETY: the kernel has no request in this slot.
         unsafe { self.inner.buffers.copy(slot, at, into) };
     }
+}
 
+impl WorksInPlace for Uring {
     fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
         assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
-        // SAFETY: as above.
+        // SAFETY: as in `copy`.
         unsafe { self.inner.buffers.look_at(slot, at, len, verifies) }
     }
 }

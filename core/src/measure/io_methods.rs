@@ -30,7 +30,7 @@ use std::sync::Arc;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 pub use self::turns::{ByServer, Compared, Contender, MethodsRun, ReadTurn, SCANS, compare};
-use crate::engine::{Engine, Pread, Threads, Uring, expect_full};
+use crate::engine::{Pread, Threads, Uring, WorksInPlace, expect_full};
 use crate::files::{Access, OpenFile, RelationFiles};
 use crate::run::clock::{Clock, Monotonic, cpu_of_process_ns};
 use crate::{Error, Result};
@@ -81,7 +81,7 @@ pub struct Spent {
 pub struct Emulation<'a> {
     source: &'a RelationFiles,
     method: Method,
-    engine: Box<dyn Engine>,
+    engine: Box<dyn WorksInPlace>,
     /// Descriptors: one for each worker.
     files: Vec<RelationFiles>,
     slots: usize,
@@ -103,7 +103,7 @@ impl<'a> Emulation<'a> {
         verifies: bool,
     ) -> Result<Self> {
         let depth = depth.max(1);
-        let engine: Box<dyn Engine> = match method {
+        let engine: Box<dyn WorksInPlace> = match method {
             Method::Sync => Box::new(Pread::new(request)?),
             Method::Worker(workers) => {
                 Box::new(Threads::serving(workers as usize, depth, request, verifies)?)

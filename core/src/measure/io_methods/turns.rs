@@ -391,7 +391,7 @@ mod tests {
             steps: [1, 10],
             verifies: true,
             seed: 1,
-            limits: Limits { duration: Duration::from_secs(60), max_bytes, ..Limits::default() },
+            limits: Limits { duration: Duration::from_secs(60), max_bytes, ..Limits::none() },
             roots: &Roots::default(),
         };
         let mut should_stop = || None;
@@ -408,7 +408,7 @@ mod tests {
     fn all_take_turns_and_ratios_are_to_one_of_them() {
         let relation = Relation::new(BLOCKS, 0..BLOCKS);
         let contenders = [emulated(Method::Sync), emulated(Method::Worker(2)), emulated(Method::IoUring)];
-        let found = compared(&relation, &contenders, 40 << 20);
+        let found = compared(&relation, &contenders, 100 << 20);
         assert_eq!(found.stop, Some(Stop::Bytes));
         let [bitmap, cold, cached] = found.blocks;
         assert!(bitmap >= LEAST_PICKS && cold >= LEAST_SCAN / 8192 && cached == cold, "{:?}", found.blocks);
