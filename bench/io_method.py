@@ -98,7 +98,7 @@ def by_advice(session):
 
 
 def judge(session, place, clause):
-    session.run(f"CREATE TABLE probed {clause} AS SELECT (g::bigint * 7919) % {ROWS} AS k, g, repeat('x', 100) AS filler "
+    session.run(f"CREATE TABLE probed {clause} AS SELECT (hashint4(g)::bigint & 2147483647) % {ROWS} AS k, g, repeat('x', 100) AS filler "
                 f"FROM generate_series(1, {ROWS}) g; CREATE INDEX ON probed (k); VACUUM (FREEZE, ANALYZE) probed; CHECKPOINT")  # fmt: skip
     pages = int(session.value("SELECT relpages FROM pg_class WHERE oid = 'probed'::regclass"))
     bounds = ROWS // 3, ROWS // 3 + pages // 10

@@ -41,7 +41,7 @@ const TUPLE_OF_SCAN: f64 = 1.8;
 
 /// Where others use more of the processors' time than this share, a method is not judged: it might only be
 /// the one that needs a processor less.
-const BUSY: f64 = 0.3;
+const BUSY: f64 = 0.5;
 
 /// How long one count of tuples may take.
 const LONGEST_COUNT: Duration = Duration::from_secs(1);

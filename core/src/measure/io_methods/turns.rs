@@ -31,7 +31,7 @@ const DENSITY: f64 = 0.1;
 
 /// Blocks that a bitmap scan reads, and bytes that a scan reads, in a turn: as many as take about
 /// [`SCAN_TIME`].
-const LEAST_PICKS: u64 = 64;
+const LEAST_PICKS: u64 = 48;
 const MOST_PICKS: u64 = 2048;
 const LEAST_SCAN: u64 = 4 << 20;
 const MOST_SCAN: u64 = 64 << 20;
@@ -200,7 +200,7 @@ impl<'a> Turns<'_, 'a> {
     fn size(&mut self, budget: &mut Budget<'_>) -> Result<()> {
         let block_size = u64::from(self.run.source.block_size());
         self.scan_blocks = LEAST_SCAN / block_size;
-        self.place()?;
+        self.place();
         let Some([bitmap, scan, _]) = self.scans(0, budget)? else { return Ok(()) };
         let grown = |blocks: u64, spent: Spent, least: u64, most: u64| {
             let fitting = blocks as f64 * nanoseconds(SCAN_TIME) as f64 / spent.wall_ns.max(1) as f64;
@@ -211,21 +211,20 @@ impl<'a> Turns<'_, 'a> {
         self.picks = grown(self.picks, bitmap, LEAST_PICKS, MOST_PICKS.min(most).max(LEAST_PICKS));
         let most = (MOST_SCAN / block_size).min(blocks / 2).max(self.scan_blocks);
         self.scan_blocks = grown(self.scan_blocks, scan, self.scan_blocks, most);
-        self.compared.blocks = self.place()?;
+        self.compared.blocks = self.place();
         Ok(())
     }
 
-    /// Checks that a turn has room in the relation, and returns the blocks of its scans.
-    fn place(&mut self) -> Result<[u64; 3]> {
+    /// Begins anew where a turn has no more room in the relation, and returns the blocks of its scans.
+    fn place(&mut self) -> [u64; 3] {
         let blocks = self.run.source.blocks();
         let span = (self.picks as f64 / DENSITY) as u64;
-        let scan = self.scan_blocks.min(blocks);
-        if self.position + span.max(1) + scan > blocks {
+        if self.position + span + self.scan_blocks > blocks {
             self.position = 0;
         }
-        self.picks = self.picks.min(blocks);
-        self.scan_blocks = scan;
-        Ok([self.picks, scan, scan])
+        // Of a small relation, what is left: what one scan read must not be in the cache of the next.
+        self.scan_blocks = self.scan_blocks.min(blocks.saturating_sub(span));
+        [self.picks, self.scan_blocks, self.scan_blocks]
     }
 
     /// So many blocks of `span`, ascending, chosen at random.
@@ -246,8 +245,7 @@ impl<'a> Turns<'_, 'a> {
     fn scans(&mut self, index: usize, budget: &mut Budget<'_>) -> Result<Option<[Spent; 3]>> {
         let source = self.run.source;
         let span = self.position..(self.position + (self.picks as f64 / DENSITY) as u64).min(source.blocks());
-        let start = if span.end + self.scan_blocks > source.blocks() { 0 } else { span.end };
-        let in_order = start..(start + self.scan_blocks).min(source.blocks());
+        let in_order = span.end..(span.end + self.scan_blocks).min(source.blocks());
         self.position = in_order.end;
         for range in [&span, &in_order] {
             source.evict(range.clone(), &mut || budget.caller_stop(), &mut |_| ())?;
@@ -349,7 +347,7 @@ impl Contenders for Turns<'_, '_> {
             return Ok(Break(Some(stop)));
         }
         let began = budget.clock().now();
-        let blocks = self.place()?;
+        let blocks = self.place();
         let spent = self.scans(turn.contender, budget)?;
         let rounds = &mut self.compared.rounds[turn.contender];
         rounds.resize(turn.round as usize, None);
