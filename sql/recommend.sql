@@ -102,7 +102,7 @@ INSERT INTO result SELECT 'reads', * FROM io_probe_recommend_full('advised', col
   settings => '{io_method,io_workers,io_min_workers,io_max_workers,io_max_concurrency,io_combine_limit,io_max_combine_limit}') WITH ORDINALITY;
 SELECT setting, evidence->'ways'->0->'ratio' AS ratio, why FROM result
   WHERE run = 'reads' AND (evidence->'ways'->0->>'ratio')::float8 <> 1 OR run = 'reads' AND evidence ? 'ways' AND
-    evidence->'ways'->0->>'io_method' <> current_setting('io_method');
+    evidence->'ways'->0->>'io_method' <> current_setting('io_method', true);
 SELECT setting, recommended, low, high FROM result WHERE run = 'reads' AND low ~ '^\d+$' AND NOT recommended::int BETWEEN low::int AND high::int;
 SELECT setting, recommended, doubt, why FROM result WHERE run = 'reads' AND (recommended IS NULL) <> (doubt IS NOT NULL AND doubt = 'unknown');
 -- methods of the WAL: all are compared, one is in force; a volatile cache without FUA changes nothing
