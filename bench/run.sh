@@ -5,6 +5,7 @@
 #
 #   advice_on_any_disk       what following io_probe_recommend gains, on made-up devices: as root, an hour
 #   history_verdicts         io_probe_compare of equal and of different runs, on a loop device
+#   io_method                advice on io_method and io_workers beside what a server takes that is restarted with each: from 18 on
 #   iostat_vs_sysstat        io_probe_iostat beside iostat -x, on a loop device
 #   mix_and_fio              reads and writes at once, and writes alone, beside fio: on the disk and on made-up devices
 #   pgbench_beside_probes    what a limited probe costs a pgbench beside it
@@ -26,6 +27,11 @@ advice_on_any_disk() {
 history_verdicts() {
     prepare_device
     bench/history_verdicts.py "$device"
+}
+
+io_method() {
+    start_bench_server "$pg_config"
+    CARGO_TARGET_DIR=$cache/target bench/io_method.py "$@"
 }
 
 iostat_vs_sysstat() {

@@ -26,7 +26,13 @@ SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- a row for each setting, in their order: of each tablespace with tables, of the disks below, of the cluster
 CREATE TEMP TABLE result AS SELECT 'all' AS run, * FROM io_probe_recommend_full(duration => '20 ms') WITH ORDINALITY;
 SELECT scope, CASE scope WHEN 'tablespace' THEN replace(name, :'own_tablespace', 'own') END AS name, setting, applies
-  FROM result WHERE scope <> 'device' ORDER BY ordinality;
+  FROM result WHERE scope <> 'device' AND setting !~ '^io_' ORDER BY ordinality;
+SELECT count(*) = CASE WHEN current_setting('server_version_num')::int >= 190000 THEN 6
+                       WHEN current_setting('server_version_num')::int >= 180000 THEN 5 ELSE 0 END AS of_reads,
+       count(*) FILTER (WHERE doubt <> 'needs cold' OR recommended IS NOT NULL) AS measured
+  FROM result WHERE setting ~ '^io_';
+SELECT r.setting, applies, context FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
+  WHERE r.setting ~ '^io_' AND (applies = 'restart') <> (context = 'postmaster');
 SELECT count(*) BETWEEN 1 AND 2 AS disks FROM result WHERE scope = 'device';
 SELECT DISTINCT setting, applies FROM result WHERE scope = 'device';
 SELECT DISTINCT name FROM result WHERE scope = 'device' EXCEPT SELECT device FROM io_probe_device_full()
@@ -34,7 +40,7 @@ SELECT DISTINCT name FROM result WHERE scope = 'device' EXCEPT SELECT device FRO
 -- the value in force, and where it comes from
 SELECT r.setting, current = current_setting(r.setting) AS current, current_source = source AS source
   FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
-  WHERE scope = 'cluster' ORDER BY ordinality;
+  WHERE scope = 'cluster' AND r.setting !~ '^io_' ORDER BY ordinality;
 SELECT current, current_source FROM result AS r JOIN pg_settings AS s ON s.name = r.setting
   WHERE (current, current_source) IS DISTINCT FROM (current_setting(r.setting), source) AND r.name IS DISTINCT FROM 'regress_io_probe_advice';
 SELECT current, read_ahead_kb FROM result AS r JOIN io_probe_device_full() AS d ON d.device = r.name AND d.object = 'tablespace'
@@ -91,6 +97,14 @@ SELECT run, setting, statement, undo, instead, hides FROM result WHERE (statemen
 -- windows: what is recommended lies on the plateau
 SELECT run, recommended, low, high FROM result WHERE setting = 'read_ahead_kb'
   AND NOT recommended::int BETWEEN low::int AND high::int;
+-- ways of reading: what is in force is a ratio of 1 to itself, and what is kept or changed lies on the plateau
+INSERT INTO result SELECT 'reads', * FROM io_probe_recommend_full('advised', cold => true, duration => '2 s',
+  settings => '{io_method,io_workers,io_min_workers,io_max_workers,io_max_concurrency,io_combine_limit,io_max_combine_limit}') WITH ORDINALITY;
+SELECT setting, evidence->'ways'->0->'ratio' AS ratio, why FROM result
+  WHERE run = 'reads' AND (evidence->'ways'->0->>'ratio')::float8 <> 1 OR run = 'reads' AND evidence ? 'ways' AND
+    evidence->'ways'->0->>'io_method' <> current_setting('io_method', true);
+SELECT setting, recommended, low, high FROM result WHERE run = 'reads' AND low ~ '^\d+$' AND NOT recommended::int BETWEEN low::int AND high::int;
+SELECT setting, recommended, doubt, why FROM result WHERE run = 'reads' AND (recommended IS NULL) <> (doubt IS NOT NULL AND doubt = 'unknown');
 -- methods of the WAL: all are compared, one is in force; a volatile cache without FUA changes nothing
 SELECT run, evidence->'methods' AS methods FROM result WHERE setting = 'wal_sync_method' AND evidence <> '{}' AND
   jsonb_path_query_array(evidence, '$.methods[*].method') <> '["open_datasync", "fdatasync", "fsync", "open_sync"]';

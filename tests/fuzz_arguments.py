@@ -57,7 +57,7 @@ GOOD_TEXTS = {
     "patterns": ["random", "sequential", "checkpoint", "backend", "copy"],
     "settings": [
         "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
-        "read_ahead_kb", "scheduler",
+        "read_ahead_kb", "io_method", "io_workers", "io_combine_limit", "scheduler",
     ],
     "device": ["vda", "sda", "loop0", "dm-0", "nvme0n1", "../vda", "."],
     "label": ["before", "after", "fuzz"],

@@ -13,6 +13,7 @@
 pub mod compare;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
+pub mod io_methods;
 pub mod page_costs;
 pub mod plan;
 mod plateau;

@@ -20,7 +20,7 @@ pub(crate) use buffers::Buffers;
 pub use pread::Pread;
 pub(crate) use pread::pread;
 pub use threads::Threads;
-pub use uring::Uring;
+pub use uring::{Uring, UringRefusal, refusal as io_uring_refusal};
 
 use crate::{Error, Result};
 
@@ -62,6 +62,16 @@ pub trait Engine {
     /// # Panics
     /// When the slot is busy or out of range, or the buffer has fewer bytes: a bug of the caller.
     fn copy(&self, slot: usize, at: usize, into: &mut [u8]);
+}
+
+/// An engine whose caller works on what was read where it lies, as the server does in its buffers.
+pub trait WorksInPlace: Engine {
+    /// Looks at each line of the `len` bytes that lie from byte `at` of the buffer of `slot` on, and computes
+    /// a checksum of them, if it `verifies`, as the server does.
+    ///
+    /// # Panics
+    /// As for [`Engine::copy`].
+    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32;
 }
 
 /// The kinds of engine.
@@ -118,11 +128,6 @@ pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> 
             opened => opened,
         },
     }
-}
-
-/// Does this kernel let this process use io_uring? The reason if not.
-pub fn io_uring_refusal() -> Option<String> {
-    Uring::new(1, 4096).err().map(|e| e.to_string())
 }
 
 /// Turns a completion into bytes read in full, or the error that names file and offset.

@@ -1,6 +1,6 @@
 //! `io_probe_check`: what this server and its kernel allow.
 
-use io_probe_core::engine;
+use io_probe_core::engine::{self, UringRefusal};
 use io_probe_core::files::direct_io;
 use io_probe_core::files::page_cache::{self, ResidencyMethod};
 use io_probe_core::machine::account;
@@ -20,7 +20,9 @@ use crate::pg::storage::buffers;
 
 #[pg_extern(sql = false)]
 fn io_probe_check() -> Rows {
-    Rows::answer(|| Ok([kernel(), devices(), direct_io(), scratch_files(), clocks(), this_server()].concat()))
+    Rows::answer(|| {
+        Ok([kernel(), io_uring(), devices(), direct_io(), scratch_files(), clocks(), this_server()].concat())
+    })
 }
 
 fn row(
@@ -67,14 +69,6 @@ fn kernel() -> Vec<CheckRow> {
         "mincore, which does not tell dirty pages",
         "Linux 6.5 or later has cachestat; a container's seccomp profile may refuse it.",
     );
-    let uring = match engine::io_uring_refusal() {
-        None => ok("io_uring", "available"),
-        Some(why) => missing(
-            "io_uring",
-            why,
-            "Threads are used instead. Allow io_uring in the container, or see kernel.io_uring_disabled.",
-        ),
-    };
     let setting = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let chosen = setting.split(['[', ']']).nth(1).unwrap_or("unknown").to_owned();
     let huge_pages = found_or(
@@ -104,7 +98,81 @@ fn kernel() -> Vec<CheckRow> {
         cgroup.io_path().map_or("no cgroup is visible".into(), |path| format!("not counted: {path}")),
         "Give the server a cgroup that counts I/O (systemd: IOAccounting=yes) to tell its share apart.",
     );
-    vec![kernel, residency, uring, huge_pages, account, pressure, counted]
+    vec![kernel, residency, huge_pages, account, pressure, counted]
+}
+
+/// What io_uring needs: for reads by the probes, and for `io_method = io_uring` of a server from 18 on.
+fn io_uring() -> Vec<CheckRow> {
+    let disabled = read_trimmed(IO_URING_DISABLED);
+    let is_enabled = disabled.as_deref().is_none_or(|value| value == "0");
+    let ring = match engine::io_uring_refusal() {
+        None => ok("io_uring", "available"),
+        Some(why) => missing("io_uring", why.to_string(), what_allows_it(&why, is_enabled)),
+    };
+    let value = disabled.unwrap_or_else(|| "not on this kernel".to_owned());
+    let sysctl = found_or(
+        is_enabled.then(|| value.clone()),
+        "kernel.io_uring_disabled",
+        value,
+        "0 allows io_uring to all, 1 to superusers and the members of kernel.io_uring_group, 2 to nobody.",
+    );
+    let locked = found_or(
+        locked_memory(),
+        "lockable memory",
+        "/proc/self/limits can't be read",
+        "io_uring before Linux 5.12 needs RLIMIT_MEMLOCK (systemd: LimitMEMLOCK), for each backend a ring.",
+    );
+    vec![ring, sysctl, locked, io_methods()]
+}
+
+const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
+
+fn what_allows_it(why: &UringRefusal, is_enabled: bool) -> &'static str {
+    match why {
+        UringRefusal::Kernel => {
+            "Threads are used instead. Linux 5.1 or later has io_uring, if it was built in."
+        }
+        UringRefusal::Permission if !is_enabled => {
+            "Threads are used instead. Set kernel.io_uring_disabled to 0, or the server's group as \
+             kernel.io_uring_group."
+        }
+        UringRefusal::Permission => {
+            "Threads are used instead. Allow io_uring_setup, io_uring_enter and io_uring_register in the \
+             seccomp profile of the container or service."
+        }
+        UringRefusal::Memory => {
+            "Threads are used instead. Raise RLIMIT_MEMLOCK (systemd: LimitMEMLOCK), or take Linux 5.12 or \
+             later, which does not count rings."
+        }
+        UringRefusal::Other(_) => "Threads are used instead.",
+    }
+}
+
+/// The limit of the server, as the kernel prints it: bytes, or unlimited.
+fn locked_memory() -> Option<String> {
+    let limits = read_trimmed("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"))?;
+    line.split_whitespace().next().map(str::to_owned)
+}
+
+/// The methods that the server was built with.
+fn io_methods() -> CheckRow {
+    const ITEM: &str = "io_method";
+    let Some(methods) = facts::values_of(ITEM) else {
+        return missing(
+            ITEM,
+            "not before PostgreSQL 18",
+            "The server reads by itself, as with io_method = sync.",
+        );
+    };
+    let all = methods.join(", ");
+    let has_ring = methods.iter().any(|method| method == "io_uring");
+    found_or(
+        has_ring.then(|| all.clone()),
+        ITEM,
+        all,
+        "The server was built without liburing: io_method = io_uring needs a package or a build with it.",
+    )
 }
 
 fn read_trimmed(path: &str) -> Option<String> {

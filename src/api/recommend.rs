@@ -1,6 +1,7 @@
 //! `io_probe_recommend`: what the settings should be by what was measured, with reasons. Nothing is changed.
 
 mod advice;
+mod io_method;
 mod page_costs;
 mod place;
 mod readahead;
@@ -19,12 +20,14 @@ use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Probe, arguments};
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text};
+use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 
 /// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
 /// So do the windows of a device's readahead, of which a turn of the largest takes long on a slow device.
 const PARTS_OF_READAHEAD: u32 = 2;
+/// So do the ways in which a server from 18 on can read.
+const PARTS_OF_METHODS: u32 = 2;
 
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
@@ -92,6 +95,8 @@ struct RecommendCall<'a> {
     parts: u32,
     /// Bounds of a device's readahead.
     readahead_limits: Limits,
+    /// Bounds of the ways of reading, all together.
+    methods_limits: Limits,
     /// Bounds of each other measurement.
     limits: Limits,
 }
@@ -102,8 +107,9 @@ impl<'a> RecommendCall<'a> {
         let parts = request.parts(places.iter().filter(|place| !place.relations.is_empty()).count() as u32);
         let page_limits = page_cost::limits(bounds, given, PARTS_OF_PAGES, parts)?;
         let readahead_limits = limits(bounds, given, PARTS_OF_READAHEAD, parts)?;
+        let methods_limits = limits(bounds, given, PARTS_OF_METHODS, parts)?;
         let limits = limits(bounds, given, 1, parts)?;
-        Ok(Self { request, call, page_limits, parts, readahead_limits, limits })
+        Ok(Self { request, call, page_limits, parts, readahead_limits, methods_limits, limits })
     }
 
     /// The duration of a call in which what weighs `weight` of its parts has this time.
@@ -124,6 +130,10 @@ impl<'a> RecommendCall<'a> {
 
     fn wants(&self, setting: Setting) -> bool {
         self.request.settings.contains(&setting)
+    }
+
+    fn wants_any(&self, settings: &[Setting]) -> bool {
+        settings.iter().any(|setting| self.wants(*setting))
     }
 }
 
@@ -148,6 +158,7 @@ impl RecommendRequest {
             rows.extend(page_costs::rows(&recommend, place)?);
         }
         rows.extend(readahead::rows(&recommend, &places)?);
+        rows.extend(io_method::rows(&recommend, &places)?);
         rows.extend(wal::row(&recommend)?);
         Ok(rows)
     }
@@ -159,7 +170,9 @@ impl RecommendRequest {
         let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
         let of_devices =
             if self.cold && wants(&[Setting::ReadAheadKb]) { places * PARTS_OF_READAHEAD } else { 0 };
+        let reads = self.cold && server::setting(c"io_method").is_some() && wants(&Setting::OF_READS);
+        let of_methods = if reads { PARTS_OF_METHODS } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
-        of_places + of_devices + u32::from(of_syncs)
+        of_places + of_devices + of_methods + u32::from(of_syncs)
     }
 }

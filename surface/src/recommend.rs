@@ -83,8 +83,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
             Measures, and recommends values of settings with reasons; changes no setting. Measures the \
             relation, or the largest table of each tablespace. settings picks which rows are shown, not what \
             they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
-            correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is \
-            better, if there was no time to look at it, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, which \
+            correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers (from \
+            19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and \
+            io_max_combine_limit. An index has a row if another correlation is better, if there was no time to \
+            look at it, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, which \
             otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on \
             io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on \
             io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, \

@@ -87,6 +87,18 @@ impl Buffers {
     }
 
     /// Number of slots.
+    /// Looks at each line of these bytes, and computes a checksum of them if it `verifies`: that of a page of
+    /// PostgreSQL, up to its seeds, which takes the same time.
+    ///
+    /// # Safety
+    /// Nobody may write into these bytes meanwhile.
+    pub(super) unsafe fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
+        let first = self.slot_at(slot, at, len);
+        // SAFETY: within the mapping, whose bytes are all written; nobody writes there, says the caller.
+        let bytes = unsafe { std::slice::from_raw_parts(first, len) };
+        if verifies { checksum(bytes) } else { bytes.iter().step_by(LINE).map(|byte| u32::from(*byte)).sum() }
+    }
+
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
@@ -97,6 +109,24 @@ impl Drop for Buffers {
         // SAFETY: the mapping is ours, and engines drop their buffers only when nothing is in flight.
         let _ = unsafe { munmap(self.mapping, self.length.get()) };
     }
+}
+
+/// Bytes of a line of the processor's caches.
+const LINE: usize = 64;
+
+/// Sums that `checksum_impl.h` computes beside one another, and the prime of its hash, FNV-1a.
+const SUMS: usize = 32;
+const PRIME: u32 = 16_777_619;
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut sums = [0_u32; SUMS];
+    for row in bytes.chunks_exact(4 * SUMS) {
+        for (sum, word) in sums.iter_mut().zip(row.as_chunks::<4>().0) {
+            let mixed = *sum ^ u32::from_ne_bytes(*word);
+            *sum = mixed.wrapping_mul(PRIME) ^ (mixed >> 17);
+        }
+    }
+    sums.iter().fold(0, |all, sum| all ^ sum)
 }
 
 #[cfg(test)]
@@ -111,6 +141,17 @@ mod tests {
                 (0..slots).map(|slot| buffers.slot_at(slot, 0, each).addr()).collect();
             assert!(addresses[0].is_multiple_of(HUGE_PAGE));
             assert!(addresses.windows(2).all(|w| w[1] - w[0] == each));
+        }
+    }
+
+    #[test]
+    fn each_byte_is_in_the_checksum() {
+        let page: Vec<u8> = (0..8192_u32).map(|place| (place % 251) as u8).collect();
+        let whole = checksum(&page);
+        for place in [0, 1, 127, 128, 4095, 8191] {
+            let mut other = page.clone();
+            other[place] ^= 1;
+            assert_ne!(checksum(&other), whole, "{place}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::buffers::Buffers;
-use super::{Completion, Engine};
+use super::{Completion, Engine, WorksInPlace};
 use crate::Result;
 
 /// `pread(2)` at depth 1: the request is made when it is waited for.
@@ -42,6 +42,14 @@ impl Engine for Pread {
         assert!(self.pending.is_none(), "slot {slot} is busy");
         // SAFETY: reads are made when they are waited for.
         unsafe { self.buffers.copy(slot, at, into) };
+    }
+}
+
+impl WorksInPlace for Pread {
+    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
+        assert!(self.pending.is_none(), "slot {slot} is busy");
+        // SAFETY: as in `copy`.
+        unsafe { self.buffers.look_at(slot, at, len, verifies) }
     }
 }
 

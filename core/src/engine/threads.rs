@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::buffers::Buffers;
 use super::pread::pread;
-use super::{Completion, Engine};
+use super::{Completion, Engine, WorksInPlace};
 use crate::Result;
 use crate::run::workers::WorkerThreads;
 
@@ -33,6 +33,8 @@ struct PoolShared {
     work: Condvar,
     done: Condvar,
     buffers: Buffers,
+    /// Do the threads verify what they have read?
+    verifies: bool,
 }
 
 #[derive(Default)]
@@ -53,6 +55,12 @@ struct Job {
 impl Threads {
     /// `depth` threads with a buffer of `request` bytes each.
     pub fn new(depth: usize, request: usize) -> Result<Self> {
+        Self::serving(depth, depth, request, false)
+    }
+
+    /// So many threads for `depth` buffers of `request` bytes: what no thread is free for waits. They also
+    /// look at what they have read, if it `verifies`, as the server's I/O workers do.
+    pub fn serving(threads: usize, depth: usize, request: usize, verifies: bool) -> Result<Self> {
         let queues = Queues {
             work: VecDeque::with_capacity(depth),
             done: VecDeque::with_capacity(depth),
@@ -63,9 +71,10 @@ impl Threads {
             work: Condvar::new(),
             done: Condvar::new(),
             buffers: Buffers::new(depth, request)?,
+            verifies,
         });
         let (serving, ending) = (Arc::clone(&shared), Arc::clone(&shared));
-        let workers = WorkerThreads::start(NAME, depth, move || serving.serve(), move || ending.close())?;
+        let workers = WorkerThreads::start(NAME, threads, move || serving.serve(), move || ending.close())?;
         Ok(Self { shared, _crew: workers, busy: vec![false; depth], in_flight: 0 })
     }
 }
@@ -89,6 +98,10 @@ impl PoolShared {
             let buffer = self.buffers.slot_at(job.slot, job.at, job.len);
             let result = pread(&job.file, buffer, job.len, job.offset);
             drop(job.file);
+            if self.verifies {
+                // SAFETY: the slot is this job's until its completion is known.
+                std::hint::black_box(unsafe { self.buffers.look_at(job.slot, job.at, job.len, true) });
+            }
             queues = self.lock();
             queues.done.push_back(Completion { slot: job.slot, result });
             self.done.notify_one();
@@ -140,5 +153,13 @@ impl Engine for Threads {
         // SAFETY: no thread has a job in this slot; the lock under which its completion came makes its bytes
         // visible.
         unsafe { self.shared.buffers.copy(slot, at, into) };
+    }
+}
+
+impl WorksInPlace for Threads {
+    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
+        assert!(!self.busy[slot], "slot {slot} is busy");
+        // SAFETY: as in `copy`.
+        unsafe { self.shared.buffers.look_at(slot, at, len, verifies) }
     }
 }

@@ -4,6 +4,7 @@
 //! (`COOP_TASKRUN`): no signal, no extra interrupt. Kernels that lack these flags get a plain ring.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -11,10 +12,10 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, opcode, squeue, types};
 
 use super::buffers::Buffers;
-use super::{Completion, Engine};
+use super::{Completion, Engine, WorksInPlace};
 use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
@@ -28,6 +29,8 @@ struct Inner {
     /// The kernel writes into them for as long as requests are in flight.
     buffers: ManuallyDrop<Buffers>,
     in_flight: Cell<usize>,
+    /// With more than so many in flight the kernel's own threads read.
+    in_foreground: usize,
     /// The file of each busy slot, open for as long as the kernel may read it.
     files: RefCell<Vec<Option<Arc<File>>>>,
 }
@@ -35,10 +38,17 @@ struct Inner {
 impl Uring {
     /// `depth` slots of `request` bytes.
     pub fn new(depth: usize, request: usize) -> Result<Self> {
+        Self::with_background(depth, request, usize::MAX)
+    }
+
+    /// The same, but what is submitted while more than `in_foreground` reads are in flight is left to the
+    /// kernel's own threads, which copy what is cached.
+    pub fn with_background(depth: usize, request: usize, in_foreground: usize) -> Result<Self> {
         let inner = Rc::new(Inner {
             ring: RefCell::new(build(depth as u32).map_err(refused)?),
             buffers: ManuallyDrop::new(Buffers::new(depth, request)?),
             in_flight: Cell::new(0),
+            in_foreground,
             files: RefCell::new(vec![None; depth]),
         });
         register(&(Rc::clone(&inner) as Rc<dyn ShutDown>));
@@ -57,15 +67,49 @@ fn build(entries: u32) -> io::Result<IoUring> {
 }
 
 fn refused(e: io::Error) -> Error {
-    let why = match e.raw_os_error() {
-        Some(libc::ENOSYS) => "this kernel has no io_uring".to_owned(),
-        Some(libc::EPERM | libc::EACCES) => {
-            "not permitted (kernel.io_uring_disabled, or the container's seccomp profile)".to_owned()
+    Error::Unsupported { what: "io_uring", why: UringRefusal::of(&e).to_string() }
+}
+
+/// Why this kernel lets this process have no ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UringRefusal {
+    /// It has no io_uring.
+    Kernel,
+    /// kernel.io_uring_disabled, or a seccomp profile.
+    Permission,
+    /// RLIMIT_MEMLOCK, on kernels before 5.12.
+    Memory,
+    /// Another error.
+    Other(String),
+}
+
+impl UringRefusal {
+    fn of(e: &io::Error) -> Self {
+        match e.raw_os_error() {
+            Some(libc::ENOSYS) => Self::Kernel,
+            Some(libc::EPERM | libc::EACCES) => Self::Permission,
+            Some(libc::ENOMEM) => Self::Memory,
+            _ => Self::Other(e.to_string()),
         }
-        Some(libc::ENOMEM) => "not enough lockable memory (RLIMIT_MEMLOCK)".to_owned(),
-        _ => e.to_string(),
-    };
-    Error::Unsupported { what: "io_uring", why }
+    }
+}
+
+impl fmt::Display for UringRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel => "this kernel has no io_uring",
+            Self::Permission => {
+                "not permitted (kernel.io_uring_disabled, or the container's seccomp profile)"
+            }
+            Self::Memory => "not enough lockable memory (RLIMIT_MEMLOCK)",
+            Self::Other(error) => error,
+        })
+    }
+}
+
+/// Why this process may have no ring, if so.
+pub fn refusal() -> Option<UringRefusal> {
+    build(1).err().map(|e| UringRefusal::of(&e))
 }
 
 impl Inner {
@@ -100,6 +144,8 @@ impl Engine for Uring {
             .offset(offset)
             .build()
             .user_data(slot as u64);
+        let in_background = inner.in_flight.get() > inner.in_foreground;
+        let entry = if in_background { entry.flags(squeue::Flags::ASYNC) } else { entry };
         // SAFETY: the buffer and the file stay until the completion of this slot is reaped, and the
         // slot is marked busy until then.
         let pushed = unsafe { inner.ring.borrow_mut().submission().push(&entry) };
@@ -128,6 +174,14 @@ impl Engine for Uring {
         assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
         // SAFETY: the kernel has no request in this slot.
         unsafe { self.inner.buffers.copy(slot, at, into) };
+    }
+}
+
+impl WorksInPlace for Uring {
+    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
+        assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
+        // SAFETY: as in `copy`.
+        unsafe { self.inner.buffers.look_at(slot, at, len, verifies) }
     }
 }
 

@@ -14,6 +14,7 @@
 //! Sources: proc_stat(5); the kernel's `Documentation/filesystems/proc.rst` (iowait), `get_idle_time` in
 //! `fs/proc/stat.c` (CPUs that go offline) and `account_guest_time` in `kernel/sched/cputime.c`.
 
+use std::time::Duration;
 use std::{array, fs};
 
 use crate::machine::device::Roots;
@@ -55,6 +56,16 @@ impl CpuTimes {
         Self::parse(&fs::read_to_string(roots.proc.join("stat")).ok()?)
     }
 
+    /// The share of the processors' time since `earlier` that others used than this process, which used `own`
+    /// of it: from 0 to 1. None if there was not a tick between the two.
+    pub fn used_besides(&self, earlier: &CpuTimes, own: Duration) -> Option<f64> {
+        let shares = self.since(earlier)?;
+        let ticks: u64 = self.0.iter().zip(earlier.0).map(|(now, before)| now.saturating_sub(before)).sum();
+        let own_ticks = own.as_secs_f64() * ticks_per_second();
+        let used = (shares.user_pct + shares.system_pct + shares.steal_pct) / 100.0;
+        Some((used - own_ticks / ticks as f64).clamp(0.0, 1.0))
+    }
+
     /// The shares of the time since `earlier`; `None` if there was not a tick between the two.
     pub fn since(&self, earlier: &CpuTimes) -> Option<CpuShares> {
         let [user, nice, system, idle, iowait, irq, softirq, steal] =
@@ -65,6 +76,11 @@ impl CpuTimes {
             [user, system, iowait, idle, steal].map(|part| 100.0 * part / all);
         (all > 0.0).then_some(CpuShares { user_pct, system_pct, iowait_pct, idle_pct, steal_pct })
     }
+}
+
+/// Ticks that each processor counts in a second.
+fn ticks_per_second() -> f64 {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().map_or(100.0, |ticks| ticks as f64)
 }
 
 #[cfg(test)]
@@ -107,6 +123,18 @@ mod tests {
             shares,
             CpuShares { user_pct: 35.0, system_pct: 17.5, iowait_pct: 5.0, idle_pct: 40.0, steal_pct: 2.5 }
         );
+    }
+
+    #[test]
+    fn what_this_process_used_is_not_others() {
+        let ticks = ticks_per_second();
+        let [earlier, later] = [times(EARLIER), times(LATER)];
+        let own = |share: f64| Duration::from_secs_f64(share * 200.0 / ticks);
+        // Of 200 ticks 35, 17.5 and 2.5 percent were used or stolen, a quarter by this process.
+        let used = later.used_besides(&earlier, own(0.25)).expect("known");
+        assert!((used - 0.3).abs() < 1e-9, "{used}");
+        assert_eq!(later.used_besides(&earlier, own(2.0)), Some(0.0));
+        assert_eq!(later.used_besides(&later, own(0.0)), None);
     }
 
     #[test]

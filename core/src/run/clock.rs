@@ -60,9 +60,19 @@ pub fn resolution_ns() -> u64 {
 
 /// CPU time of the calling thread so far, in nanoseconds.
 pub fn cpu_of_thread_ns() -> u64 {
+    cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of this process so far, of all its threads and of those that the kernel runs for its io_uring, in
+/// nanoseconds.
+pub fn cpu_of_process_ns() -> u64 {
+    cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn cpu_ns(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as in `now`.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    unsafe { libc::clock_gettime(clock, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 

@@ -22,6 +22,13 @@ pub(in crate::api) enum Setting {
     MaintenanceIoConcurrency,
     Correlation,
     ReadAheadKb,
+    IoMethod,
+    IoWorkers,
+    IoMinWorkers,
+    IoMaxWorkers,
+    IoMaxConcurrency,
+    IoCombineLimit,
+    IoMaxCombineLimit,
     WalSyncMethod,
 }
 
@@ -37,6 +44,26 @@ impl Setting {
         Setting::EffectiveIoConcurrency,
         Setting::MaintenanceIoConcurrency,
     ];
+
+    /// The settings that rule how a server from 18 on reads.
+    pub(super) const OF_READS: [Setting; 7] = [
+        Setting::IoMethod,
+        Setting::IoWorkers,
+        Setting::IoMinWorkers,
+        Setting::IoMaxWorkers,
+        Setting::IoMaxConcurrency,
+        Setting::IoCombineLimit,
+        Setting::IoMaxCombineLimit,
+    ];
+
+    /// Those of them that tell how many I/O workers there are.
+    pub(super) const OF_WORKERS: [Setting; 3] =
+        [Setting::IoWorkers, Setting::IoMinWorkers, Setting::IoMaxWorkers];
+
+    /// Does a change of it take a restart?
+    fn takes_restart(self) -> bool {
+        matches!(self, Setting::IoMethod | Setting::IoMaxConcurrency | Setting::IoMaxCombineLimit)
+    }
 }
 
 named!(Setting, "setting", "settings", {
@@ -46,6 +73,13 @@ named!(Setting, "setting", "settings", {
     MaintenanceIoConcurrency = "maintenance_io_concurrency",
     Correlation = "correlation",
     ReadAheadKb = "read_ahead_kb",
+    IoMethod = "io_method",
+    IoWorkers = "io_workers",
+    IoMinWorkers = "io_min_workers",
+    IoMaxWorkers = "io_max_workers",
+    IoMaxConcurrency = "io_max_concurrency",
+    IoCombineLimit = "io_combine_limit",
+    IoMaxCombineLimit = "io_max_combine_limit",
     WalSyncMethod = "wal_sync_method",
 });
 
@@ -129,7 +163,8 @@ impl Recommendation {
 
     /// The row of a setting of the whole server.
     pub(super) fn of_cluster(setting: Setting) -> Self {
-        Self::new("cluster", None, setting, "reload").in_force(facts::setting(setting.name()))
+        let applies = if setting.takes_restart() { "restart" } else { "reload" };
+        Self::new("cluster", None, setting, applies).in_force(facts::setting(setting.name()))
     }
 
     /// The row of a setting that a tablespace may have of its own.
@@ -155,6 +190,11 @@ impl Recommendation {
             Some(kb) => row.currently(kb.to_string(), "/sys"),
             None => row,
         }
+    }
+
+    /// Is it of a setting that rules how the server reads?
+    pub(in crate::api) fn is_of_reads(&self) -> bool {
+        Setting::OF_READS.iter().any(|setting| setting.name() == self.row.setting)
     }
 
     /// Adds the value in force, and where it comes from.
@@ -227,6 +267,12 @@ impl Recommendation {
             ..self.row
         };
         self
+    }
+
+    /// Another value is better, and ALTER SYSTEM sets it; it is written with a unit.
+    pub(super) fn alter_text(self, value: String, why: impl Into<Text>) -> Self {
+        let how = of_server(&(self.row.setting, pgrx::spi::quote_literal(&value)));
+        self.change(value, how, why)
     }
 
     /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it.

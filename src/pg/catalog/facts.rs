@@ -45,6 +45,14 @@ pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     names::rows(&query, &[]).into_iter().next()
 }
 
+/// The values that a setting may have; None where this server has no such setting, or they are not counted up.
+/// The name must be a plain word.
+pub(crate) fn values_of(name: &str) -> Option<Vec<String>> {
+    let query = format!("SELECT unnest(enumvals) FROM pg_settings WHERE name = '{name}'");
+    let values = names::rows(&query, &[]);
+    (!values.is_empty()).then_some(values)
+}
+
 /// What ALTER SYSTEM has set a setting to, in force or not; None where it has not, or the caller is no
 /// superuser. The name must be a plain word.
 pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {

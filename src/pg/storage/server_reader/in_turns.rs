@@ -6,22 +6,43 @@
 
 use io_probe_core::Result as CoreResult;
 use io_probe_core::measure::BlockReader;
+use io_probe_core::measure::io_methods::Work;
 use io_probe_core::measure::page_times::{LEAST_BLOCKS, Order, Way};
 use io_probe_core::run::stopwatch::Stopwatch;
 use pgrx::pg_sys;
 
 use super::{Pages, ServerReader};
 use crate::pg::compat::{self, Blocks, ReadAhead};
+use crate::pg::settings;
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
 use crate::pg::storage::relation::{Fork, Relation};
 
-pub(crate) struct InTurns;
+pub(crate) struct InTurns {
+    /// Steps of work on each block that arrives.
+    steps: u64,
+}
 
 impl<'a> ServerReader<'a, InTurns> {
     /// Reads from the main fork. `most` is the greatest `effective_io_concurrency` that will be asked for.
     pub(crate) fn in_turns(relation: &'a Relation, most: u32) -> Self {
         let pages = Pages::new(relation, Fork::Main, Some(ReadAhead::Bitmap(most)));
-        Self::new(pages, &[], InTurns)
+        Self::new(pages, &[], InTurns { steps: 0 })
+    }
+
+    /// Reads while the session's `io_combine_limit` is `combined` blocks, with so many steps of work on each
+    /// block that arrives. `most` is as in [`Self::in_turns`].
+    pub(crate) fn combining<T>(
+        relation: &'a Relation,
+        most: u32,
+        combined: u64,
+        steps: u64,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        settings::with(&[(c"io_combine_limit", &combined.to_string())], || {
+            let mut reader = Self::in_turns(relation, most);
+            reader.way.steps = steps;
+            read(&mut reader)
+        })
     }
 
     /// Blocks that are in shared buffers now, ascending.
@@ -32,7 +53,7 @@ impl<'a> ServerReader<'a, InTurns> {
 
 impl BlockReader<Order<'_>> for ServerReader<'_, InTurns> {
     fn read(&mut self, order: &mut Order<'_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
-        let mut turn = ArrivingBlocks::of(order, watch);
+        let mut turn = ArrivingBlocks::of(order, watch, self.way.steps);
         match turn.order.way {
             // The times at 0 are those of index scans in order. (From 18 on bitmap heap scans join
             // neighbours.)
@@ -74,10 +95,12 @@ struct ArrivingBlocks<'t, 'o, 'w> {
     /// Buffers that blocks went to, with room for all from the start.
     buffers: Vec<pg_sys::Buffer>,
     hits_before: i64,
+    /// Steps of work on each block.
+    steps: u64,
 }
 
 impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
-    fn of(order: &'t mut Order<'o>, watch: &'t mut Stopwatch<'w>) -> Self {
+    fn of(order: &'t mut Order<'o>, watch: &'t mut Stopwatch<'w>, steps: u64) -> Self {
         Self {
             handed_out: 0,
             stop_at: order.blocks.len(),
@@ -87,6 +110,7 @@ impl<'t, 'o, 'w> ArrivingBlocks<'t, 'o, 'w> {
             step: 1,
             buffers: Vec::with_capacity(order.blocks.len()),
             hits_before: Usage::hits_so_far(),
+            steps,
             order,
             watch,
         }
@@ -152,6 +176,7 @@ impl Blocks for ArrivingBlocks<'_, '_, '_> {
         if compat::EVICTS_SHARED_BUFFERS && self.buffers.last() != Some(&buffer) {
             self.buffers.push(buffer);
         }
+        std::hint::black_box(Work::steps(self.steps));
         self.since_look += 1;
         if self.since_look >= self.step {
             self.look();

@@ -1,0 +1,516 @@
+//! io_method, io_workers and what else rules how the server reads from 18 on.
+//!
+//! What a session may SET is tried by the server's own reads (io_combine_limit). What takes a reload or a
+//! restart is emulated in this process, what is in force as well, and the ratio of the two counts. All scans
+//! weigh the same.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use io_probe_advise::io_methods::{EMULATION_ERROR, MethodChoice, io_method, values_as_good};
+use io_probe_core::machine::device::Roots;
+use io_probe_core::measure::io_methods::{self, Compared, Contender, Method, MethodsRun, SCANS, Work};
+use io_probe_core::measure::page_times::tuple;
+use io_probe_core::stats::Interval;
+use io_probe_surface::doubt::Doubt;
+use serde_json::{Value, json};
+
+use super::RecommendCall;
+use super::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting};
+use super::place::{GONE, Opened, TablespaceTarget};
+use crate::api::shared::{self, us};
+use crate::call::arguments::seed;
+use crate::call::{Failure, NamedEnum, Outcome, ProbedRelation, figure};
+use crate::error::Result;
+use crate::gucs;
+use crate::pg::backend::server;
+use crate::pg::catalog::{facts, tuples};
+use crate::pg::storage::server_reader::ServerReader;
+
+/// Workers, and blocks of a read, that are tried.
+const WORKERS: [u64; 6] = [1, 2, 4, 8, 16, 32];
+const BLOCKS_OF_READ: [u64; 6] = [1, 4, 8, 16, 32, 64];
+
+/// Most blocks in flight: their buffers are ours.
+const MOST_IN_FLIGHT: u64 = 2048;
+
+/// How much of a tuple's time in a bare count a bitmap scan takes for the one that it finds on a page, and a
+/// sequential scan for each (docs/model.md).
+const TUPLE_OF_BITMAP: f64 = 2.8;
+const TUPLE_OF_SCAN: f64 = 1.8;
+
+/// Where others use more of the processors' time than this share, a method is not judged: it might only be
+/// the one that needs a processor less.
+const BUSY: f64 = 0.5;
+
+/// How long one count of tuples may take.
+const LONGEST_COUNT: Duration = Duration::from_secs(1);
+
+/// What is in force, in the settings' own units.
+struct InForce {
+    method: Method,
+    /// Workers that there may be.
+    workers: u64,
+    /// Those that there are at least; the same on 18.
+    least_workers: u64,
+    /// Blocks of a read, and the most that they may be.
+    combined: u64,
+    most_combined: u64,
+    /// Reads in flight of a process, and of a scan.
+    of_process: u64,
+    of_scan: u64,
+}
+
+impl InForce {
+    /// None where the server has no such settings.
+    fn now(of_scan: u32) -> Option<Self> {
+        let workers = server::number(c"io_max_workers").or_else(|| server::number(c"io_workers"))?;
+        let most_combined = server::number(c"io_max_combine_limit")?;
+        let method = match server::setting(c"io_method")?.as_str() {
+            "worker" => Method::Worker(workers as u32),
+            "io_uring" => Method::IoUring,
+            _ => Method::Sync,
+        };
+        Some(Self {
+            method,
+            workers,
+            least_workers: server::number(c"io_min_workers").unwrap_or(workers),
+            combined: server::number::<u64>(c"io_combine_limit")?.min(most_combined),
+            most_combined,
+            of_process: server::number(c"io_max_concurrency")?,
+            of_scan: of_scan.into(),
+        })
+    }
+
+    fn emulated(&self, method: Method, combined: u64, in_flight: u64) -> Contender {
+        Contender { emulated: Some(method), combined, depth: depth(in_flight, combined) }
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.of_scan.min(self.of_process)
+    }
+
+    fn by_server(&self, combined: u64) -> Contender {
+        Contender { emulated: None, combined, depth: depth(self.in_flight(), combined) }
+    }
+
+    /// The method, and the others.
+    fn methods(&self) -> [Method; 3] {
+        [Method::Sync, Method::Worker(self.workers as u32), Method::IoUring]
+    }
+}
+
+fn depth(in_flight: u64, combined: u64) -> usize {
+    let most = gucs::depth(None, u32::MAX).unwrap_or(1).into();
+    in_flight.min(MOST_IN_FLIGHT / combined.max(1)).min(most).max(1) as usize
+}
+
+/// A value that is tried, and which contender it is.
+type Tried<T> = Vec<(T, usize)>;
+
+/// Who takes turns: the first one is the emulation of what is in force.
+struct Field {
+    contenders: Vec<Contender>,
+    methods: Tried<Method>,
+    workers: Tried<u64>,
+    least_workers: Option<usize>,
+    most_combined: Tried<u64>,
+    /// The server's own reads: the one in force, and the others.
+    by_server: Option<usize>,
+    combined: Tried<u64>,
+    /// With as many reads in flight as a scan may have, and no limit of the process.
+    in_flight: Option<usize>,
+}
+
+impl Field {
+    fn of(recommend: &RecommendCall<'_>, now: &InForce) -> Self {
+        let in_force = now.emulated(now.method, now.combined, now.in_flight());
+        let mut field = Self {
+            contenders: vec![in_force],
+            methods: Vec::new(),
+            workers: Vec::new(),
+            least_workers: None,
+            most_combined: Vec::new(),
+            by_server: None,
+            combined: Vec::new(),
+            in_flight: None,
+        };
+        let emulated = |method| now.emulated(method, now.combined, now.in_flight());
+        if recommend.wants(Setting::IoMethod) {
+            for method in now.methods().into_iter().filter(|method| *method != now.method) {
+                let place = field.add(emulated(method));
+                field.methods.push((method, place));
+            }
+        }
+        if recommend.wants_any(&Setting::OF_WORKERS) && matches!(now.method, Method::Worker(_)) {
+            for workers in WORKERS.into_iter().filter(|workers| *workers != now.workers) {
+                let place = field.add(emulated(Method::Worker(workers as u32)));
+                field.workers.push((workers, place));
+            }
+            if now.least_workers < now.workers {
+                field.least_workers = Some(field.add(emulated(Method::Worker(now.least_workers as u32))));
+            }
+        }
+        if recommend.wants(Setting::IoMaxCombineLimit) {
+            for blocks in BLOCKS_OF_READ.into_iter().filter(|blocks| *blocks > now.most_combined) {
+                let place = field.add(now.emulated(now.method, blocks, now.in_flight()));
+                field.most_combined.push((blocks, place));
+            }
+        }
+        if recommend.wants(Setting::IoCombineLimit) {
+            field.by_server = Some(field.add(now.by_server(now.combined)));
+            let may_be = |blocks: &u64| *blocks != now.combined && *blocks <= now.most_combined;
+            for blocks in BLOCKS_OF_READ.into_iter().filter(may_be) {
+                let place = field.add(now.by_server(blocks));
+                field.combined.push((blocks, place));
+            }
+        }
+        if recommend.wants(Setting::IoMaxConcurrency) && now.of_scan > now.of_process {
+            field.in_flight = Some(field.add(now.emulated(now.method, now.combined, now.of_scan)));
+        }
+        field
+    }
+
+    fn add(&mut self, contender: Contender) -> usize {
+        self.contenders.push(contender);
+        self.contenders.len() - 1
+    }
+}
+
+/// The rows of this server's settings, measured on the largest relation that no strong lock keeps from us.
+pub(super) fn rows(
+    recommend: &RecommendCall<'_>,
+    places: &[TablespaceTarget],
+) -> Result<Vec<Recommendation>> {
+    let rows: Vec<Recommendation> = Setting::OF_READS
+        .into_iter()
+        .filter(|setting| recommend.wants(*setting) && facts::setting(setting.name()).is_some())
+        .map(Recommendation::of_cluster)
+        .collect();
+    if rows.is_empty() {
+        return Ok(rows);
+    }
+    let largest = places.iter().filter_map(|place| Some((place, place.free_relations().next()?)));
+    let Some((place, relation)) = largest.max_by_key(|(_, relation)| relation.bytes) else {
+        let why = places.first().map_or("", TablespaceTarget::why_none);
+        return Ok(all(rows, |row| row.unknown(why)));
+    };
+    let rows = all(rows, |row| row.used(Some(relation.oid)));
+    if !recommend.request.cold {
+        return Ok(all(rows, |row| {
+            row.without(
+                NEEDS_COLD,
+                "not measured: it takes cold => true, which evicts what it reads from the OS cache and \
+                 needs EXECUTE on io_probe_evict",
+            )
+        }));
+    }
+    if server::reads_direct() {
+        return Ok(all(rows, |row| {
+            row.unknown("not measured: with debug_io_direct the server reads past the OS cache")
+        }));
+    }
+    let relation = match place.open(recommend.call, relation)? {
+        Opened::Relation(relation) => relation,
+        Opened::Gone => return Ok(all(rows, |row| row.unknown(GONE))),
+        Opened::NotMeasured(why) => return Ok(all(rows, |row| row.unknown(why.clone()))),
+    };
+    let in_force = InForce::now(relation.relation.file_tablespace().io_concurrency());
+    let Some(now) = in_force else {
+        return Ok(all(rows, |row| row.unknown("not measured: the settings in force are not known")));
+    };
+    let field = Field::of(recommend, &now);
+    let measured =
+        recommend.call.attempt(|| measure(recommend, &relation, &field), |(compared, _)| compared.stop);
+    let (compared, doubt) = match measured {
+        Ok(measured) => measured,
+        Err(failure) => {
+            let why = why_not(failure)?;
+            return Ok(all(rows, |row| row.unknown(why.clone())));
+        }
+    };
+    let judge = Judge { recommend, now: &now, field: &field, compared: &compared };
+    Ok(all(rows, |row| judge.judged(row).beside(doubt)))
+}
+
+fn all(rows: Vec<Recommendation>, each: impl FnMut(Recommendation) -> Recommendation) -> Vec<Recommendation> {
+    rows.into_iter().map(each).collect()
+}
+
+fn measure(
+    recommend: &RecommendCall<'_>,
+    relation: &ProbedRelation,
+    field: &Field,
+) -> Outcome<(Compared, Option<Doubt>)> {
+    let call = recommend.call;
+    relation.evict_all(call)?;
+    let run = MethodsRun {
+        source: &relation.source,
+        contenders: &field.contenders,
+        steps: steps(recommend, relation),
+        verifies: server::setting(c"data_checksums").as_deref() == Some("on"),
+        seed: seed(None),
+        limits: recommend.methods_limits,
+        roots: &Roots::default(),
+    };
+    let most = field.contenders.iter().map(|contender| contender.depth).max().unwrap_or(1) as u32;
+    let (compared, cost) = call.observed(relation, server::read_account(), |budget| {
+        let mut by_server = |combined, steps, read: &mut io_methods::ReadTurn<'_>| {
+            ServerReader::combining(&relation.relation, most, combined, steps, |reader| read(reader))
+        };
+        io_methods::compare(&run, &mut by_server, budget, &mut |done, _| call.progress.done(done))
+    })?;
+    Ok((compared, shared::worst(cost.is_disturbed(), &cost.held_back)))
+}
+
+fn why_not(failure: Failure) -> Result<String> {
+    match failure {
+        Failure::Unsupported(why) => Ok(format!("not measured: {why}")),
+        Failure::NotBegun(stop) => Ok(stop.to_string()),
+        Failure::Error(error) => Err(error),
+    }
+}
+
+/// Work of a block in a bitmap scan, and in a scan of all, by counts of the table's tuples.
+fn steps(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> [u64; 2] {
+    let call = recommend.call;
+    if relation.relation.tuples_can_be_counted().is_err() {
+        return [0; 2];
+    }
+    let mut count = |ranges: &[Range<u64>]| {
+        tuples::count(&relation.relation, ranges, LONGEST_COUNT.min(call.time_left()))
+    };
+    let window = relation.readahead_window();
+    let counted = call.with_budget(&relation.interrupts, |budget| {
+        tuple::measure(&relation.source, window, 0.0, &mut count, budget)
+    });
+    let work = Work::measured();
+    counted.time.map_or([0; 2], |tuple| {
+        let ns = 1e3 * tuple.time.us;
+        [TUPLE_OF_BITMAP * ns, TUPLE_OF_SCAN * ns * tuple.per_block].map(|ns| work.of(ns))
+    })
+}
+
+/// What the rows are filled from.
+struct Judge<'a> {
+    recommend: &'a RecommendCall<'a>,
+    now: &'a InForce,
+    field: &'a Field,
+    compared: &'a Compared,
+}
+
+impl Judge<'_> {
+    fn judged(&self, row: Recommendation) -> Recommendation {
+        let row = row
+            .rests_on("ways", self.evidence())
+            .rests_on("effective_io_concurrency", self.now.of_scan)
+            .rests_on("used_by_others_pct", self.compared.used_by_others.map(|share| figure(100.0 * share)));
+        let setting = row.row.setting;
+        let setting = Setting::OF_READS.into_iter().find(|known| known.name() == setting);
+        if let Some(share) = self.compared.used_by_others.filter(|share| *share > BUSY) {
+            return row.unknown(format!(
+                "other processes used {:.0} % of the processors' time meanwhile, so that a method might seem \
+                 slow for want of a processor: call it when they use less",
+                100.0 * share
+            ));
+        }
+        match setting {
+            Some(Setting::IoMethod) => self.method(row),
+            Some(Setting::IoWorkers | Setting::IoMaxWorkers) => self.workers(row),
+            Some(Setting::IoMinWorkers) => self.least_workers(row),
+            Some(Setting::IoMaxConcurrency) => self.in_flight(row),
+            Some(Setting::IoCombineLimit) => self.combined(row),
+            _ => self.most_combined(row),
+        }
+    }
+
+    fn ratio(&self, place: usize) -> Option<Interval> {
+        self.compared.ratio(place, 0, None)
+    }
+
+    fn method(&self, row: Recommendation) -> Recommendation {
+        let others: Vec<(usize, Interval)> =
+            self.field.methods.iter().filter_map(|(_, place)| Some((*place, self.ratio(*place)?))).collect();
+        match io_method(&others) {
+            MethodChoice::Keep => {
+                row.keep(format!("no other method is surely faster by more than 5 %{}", self.in_words()))
+            }
+            MethodChoice::Change { to, gain } => {
+                let method = self.field.contenders[to].emulated;
+                let why = format!(
+                    "scans are {gain:.2} times as fast with {}{}",
+                    method.map_or("", name),
+                    self.in_words()
+                );
+                row.alter(method.map_or("", name), why)
+            }
+            MethodChoice::SeemsBetter => row.unknown(SEEMS_BETTER),
+            MethodChoice::Unmeasured => row.unknown(self.why_none()),
+        }
+    }
+
+    /// The other methods' times as multiples of the present one's, scan by scan.
+    fn in_words(&self) -> String {
+        let mut words = String::new();
+        for (method, place) in &self.field.methods {
+            let ratio = |scan| self.compared.ratio(*place, 0, Some(scan)).map(|ratio| ratio.value);
+            match (&self.compared.refused[*place], ratio(0), ratio(1), ratio(2)) {
+                (Some(why), ..) => words += &format!("; {} is refused here: {why}", name(*method)),
+                (None, Some(bitmap), Some(cold), Some(cached)) => {
+                    let [first, second, third] = SCANS;
+                    words += &format!(
+                        "; {}: {first} {bitmap:.2} times as long, {second} {cold:.2}, {third} {cached:.2}",
+                        name(*method)
+                    );
+                }
+                _ => (),
+            }
+        }
+        words
+    }
+
+    fn workers(&self, row: Recommendation) -> Recommendation {
+        if !matches!(self.now.method, Method::Worker(_)) {
+            return row.keep("it counts only with io_method = worker");
+        }
+        self.by_value(row, self.now.workers, &self.field.workers, 0, EMULATION_ERROR, &plain)
+    }
+
+    fn least_workers(&self, row: Recommendation) -> Recommendation {
+        let Some(place) = self.field.least_workers else {
+            return row.keep("it counts only with io_method = worker, and below io_max_workers");
+        };
+        let Some(ratio) = self.ratio(place) else { return row.unknown(self.why_none()) };
+        let most = (
+            self.now.workers,
+            Interval { value: 1.0 / ratio.value, low: 1.0 / ratio.high, high: 1.0 / ratio.low },
+        );
+        match values_as_good(self.now.least_workers, &[most], EMULATION_ERROR) {
+            Some(found) if !found.holds_current => row.alter(
+                found.value.to_string(),
+                format!("until more are started, scans take {:.2} times as long", ratio.value),
+            ),
+            _ => row.keep("scans are as fast before more workers are started"),
+        }
+    }
+
+    fn in_flight(&self, row: Recommendation) -> Recommendation {
+        let Some(place) = self.field.in_flight else {
+            let of_scan = self.now.of_scan;
+            return row
+                .keep(format!("no scan has more than effective_io_concurrency = {of_scan} reads in flight"));
+        };
+        let tried = vec![(self.now.of_scan, place)];
+        self.by_value(row, self.now.of_process, &tried, 0, EMULATION_ERROR, &plain)
+    }
+
+    fn combined(&self, row: Recommendation) -> Recommendation {
+        let Some(in_force) = self.field.by_server else { return row.unknown(self.why_none()) };
+        self.by_value(row, self.now.combined, &self.field.combined, in_force, 0.0, &in_kb)
+    }
+
+    fn most_combined(&self, row: Recommendation) -> Recommendation {
+        // Reads grow with io_combine_limit, too.
+        if self.now.combined < self.now.most_combined {
+            return row.keep("io_combine_limit is below it");
+        }
+        let row =
+            self.by_value(row, self.now.most_combined, &self.field.most_combined, 0, EMULATION_ERROR, &in_kb);
+        let changes = row.row.statement.is_some();
+        row.also(if changes { "; io_combine_limit has to follow it" } else { "" })
+    }
+
+    /// The row of a setting whose values have an order; `in_force` is the contender that has the present one.
+    fn by_value(
+        &self,
+        row: Recommendation,
+        current: u64,
+        tried: &Tried<u64>,
+        in_force: usize,
+        error: f64,
+        shown: &dyn Fn(u64) -> String,
+    ) -> Recommendation {
+        let others: Vec<(u64, Interval)> = tried
+            .iter()
+            .filter_map(|(value, place)| Some((*value, self.compared.ratio(*place, in_force, None)?)))
+            .collect();
+        let Some(found) = values_as_good(current, &others, error) else {
+            return row.unknown(self.why_none());
+        };
+        if found.seems_worse {
+            return row.unknown(SEEMS_BETTER);
+        }
+        let row = row.between(shown(found.low), shown(found.high));
+        if found.holds_current {
+            return row.keep("no other value is surely faster by more than 5 %");
+        }
+        let ratio = others.iter().find(|(value, _)| *value == found.value);
+        let gain = ratio.map_or(1.0, |(_, ratio)| 1.0 / ratio.value);
+        row.alter_text(shown(found.value), format!("scans are {gain:.2} times as fast"))
+    }
+
+    fn why_none(&self) -> String {
+        if self.compared.was_cached {
+            return "the OS cache holds the relation: its pages could not be evicted, or others read them \
+                    meanwhile"
+                .to_owned();
+        }
+        let refused: Vec<&str> = self.compared.refused.iter().flatten().map(String::as_str).collect();
+        if !refused.is_empty() {
+            return refused.join("; ");
+        }
+        format!("too few turns counted: {}", self.recommend.longer(None))
+    }
+
+    fn evidence(&self) -> Vec<Value> {
+        let contenders = self.field.contenders.iter().enumerate();
+        contenders.map(|(place, contender)| self.evidence_of(place, contender)).collect()
+    }
+
+    fn evidence_of(&self, place: usize, contender: &Contender) -> Value {
+        let in_force = if contender.emulated.is_none() { self.field.by_server.unwrap_or(0) } else { 0 };
+        let ratio = self.compared.ratio(place, in_force, None);
+        let method = contender.emulated.unwrap_or(self.now.method);
+        let scans: Vec<Value> = (0..SCANS.len())
+            .map(|scan| {
+                let spent = self.compared.of_scan(place, scan);
+                json!({
+                    "scan": SCANS[scan],
+                    "block_us": spent.map(|spent| us(spent.wall_ns as f64)),
+                    "cpu_us": spent.map(|spent| us(spent.cpu_ns as f64)),
+                    "ratio": self.compared.ratio(place, in_force, Some(scan)).map(|ratio| figure(ratio.value)),
+                })
+            })
+            .collect();
+        json!({
+            "io_method": name(method),
+            "workers": if let Method::Worker(workers) = method { Some(workers) } else { None },
+            "io_combine_limit": contender.combined,
+            "in_flight": contender.depth,
+            "by": if contender.emulated.is_some() { "emulation" } else { "server" },
+            "ratio": ratio.map(|ratio| figure(ratio.value)),
+            "ci_low": ratio.map(|ratio| figure(ratio.low)),
+            "ci_high": ratio.map(|ratio| figure(ratio.high)),
+            "scans": scans,
+            "refused": self.compared.refused[place],
+        })
+    }
+}
+
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::Sync => "sync",
+        Method::Worker(_) => "worker",
+        Method::IoUring => "io_uring",
+    }
+}
+
+fn plain(value: u64) -> String {
+    value.to_string()
+}
+
+/// So many blocks, as SHOW prints them.
+fn in_kb(blocks: u64) -> String {
+    let kb = blocks * u64::from(pgrx::pg_sys::BLCKSZ) / 1024;
+    if kb % 1024 == 0 { format!("{}MB", kb / 1024) } else { format!("{kb}kB") }
+}
