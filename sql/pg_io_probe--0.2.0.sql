@@ -2123,12 +2123,12 @@ CREATE TYPE io_probe_compare_full_row AS (
 );
 COMMENT ON TYPE io_probe_compare_full_row IS 'Row of io_probe_compare_full: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'Name of the figure, which is a column of the probe, or of the setting that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.unit IS 'Unit of a and b; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
-COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a';
+COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
@@ -2151,11 +2151,11 @@ CREATE TYPE io_probe_compare_row AS (
 );
 COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe, or of the setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
-COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
+COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
 
@@ -2186,7 +2186,7 @@ COMMENT ON COLUMN io_probe_changes_full_row.metric IS 'Name of the figure, which
 COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of before and now';
 COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
-COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before';
+COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
 COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
@@ -2307,7 +2307,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                        ' depth ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'depth'))
                    ELSE (line.result OPERATOR(pg_catalog.->>) 'path') OPERATOR(pg_catalog.||)
                        CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'device_pct')::pg_catalog.float8 OPERATOR(pg_catalog.<) 90::pg_catalog.float8
-                            THEN ', from memory' ELSE '' END
+                            THEN ', cached' ELSE '' END
                END AS item
         FROM io_probe_results AS line WHERE line.run_id OPERATOR(pg_catalog.=) run.id
         OFFSET 0
@@ -2340,7 +2340,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     SELECT line.item, line.metric, line.unit, line.value, line.low, line.high, line.more_is_better, line.ordinal
     FROM (
         SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END,
-                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', from memory' END) AS item,
+                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', cached' END) AS item,
                known.metric, known.unit, known.more_is_better, line.ordinal,
                (line.result OPERATOR(pg_catalog.->>) 'value')::pg_catalog.float8 AS value,
                (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
@@ -2365,7 +2365,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, from memory';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';

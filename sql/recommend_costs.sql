@@ -42,7 +42,8 @@ BEGIN
 END $$;
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN ' || query; END $$;
 
--- a row for each of the four, by each unit
+-- a row for each of the four, by each unit; notices of statements are as the times are
+SET client_min_messages = warning;
 CREATE TEMP TABLE result AS SELECT unit AS run, t.* FROM unnest('{seq_page,cpu}'::text[]) AS unit, tries('asked', unit,
   '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY AS t;
 SELECT run, string_agg(setting, ',' ORDER BY ordinality) FROM result GROUP BY run ORDER BY run;
@@ -211,7 +212,6 @@ SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (S
 SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', 'seq_page', '{correlation}', '2 s')
   WHERE name ~ 'late_late$' AND EXISTS (SELECT FROM told WHERE statement IS NOT NULL) AND NOT (current_source = 'io_probe_corrections' AND current = (SELECT recommended FROM told WHERE statement IS NOT NULL));
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
-RESET client_min_messages;
 SELECT count(*) FROM io_probe_corrections;
 -- from 18 on the statistics can be set instead, where the planner takes them as they are
 SELECT name, instead FROM told WHERE statement IS NOT NULL AND current_setting('server_version_num')::int >= 180000

@@ -62,7 +62,11 @@ fn leave_out_what_is_cached(results: &mut Vec<TimeResult>) {
     let Some(why) = results.iter().find_map(TimeResult::lacks_cold_blocks) else { return };
     let before = results.len();
     results.retain(|result| result.lacks_cold_blocks().is_none());
-    pgrx::notice!("{} rows are left out: {why}", before - results.len());
+    match before - results.len() {
+        0 => (),
+        1 => pgrx::notice!("1 row left out: {why}"),
+        rows => pgrx::notice!("{rows} rows left out: {why}"),
+    }
 }
 
 /// Densities that were asked for, each once, ascending.

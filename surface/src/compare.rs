@@ -9,17 +9,18 @@ row! {
     row CompareRow "compare" everyday [probe, item, metric, a, b, ratio, verdict, remark] {
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<Text>,
-        /// Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting
+        /// Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument
+        /// that differs
         item: Option<Text>,
-        /// Name of the figure, which is a column of the probe, or of the setting that differs
-        metric: Text,
+        /// Name of the figure, which is a column of the probe; NULL for a setting
+        metric: Option<Text>,
         /// Unit of a and b; NULL for a setting
         unit: Option<Text>,
         /// The figure in run_a; for labels its geometric mean over the runs of label_a
         a: Option<f64>,
         /// The figure in run_b; for labels its geometric mean over the runs of label_b
         b: Option<f64>,
-        /// b divided by a
+        /// b divided by a, to four digits
         ratio: Option<f64>,
         /// Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can't
         /// tell, or other cause (it moved by more than the noise, but no setting that differs can touch it).
@@ -67,7 +68,7 @@ row! {
         before: Option<f64>,
         /// Geometric mean of the figure in the last runs
         now: Option<f64>,
-        /// now divided by before
+        /// now divided by before, to four digits
         ratio: Option<f64>,
         /// Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %)
         /// or can't tell

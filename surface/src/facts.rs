@@ -200,7 +200,7 @@ row! {
         /// What was found
         value: Text,
         /// What it means for probes, or what would change it; NULL if the status is ok
-        what_to_do: Option<&'static str>,
+        what_to_do: Option<Text>,
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
             ("report", "scan direct"),
             ("readahead", "emulated 128 kB"),
             ("seqscan", "server"),
-            ("seqscan", "direct, from memory"),
+            ("seqscan", "direct, cached"),
             ("readahead", "kernel"),
             ("report", "readahead kernel"),
             ("sync", "fdatasync 8 kB"),

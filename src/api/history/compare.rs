@@ -171,11 +171,11 @@ fn of_figure(pair: Pair, differences: &[Difference]) -> CompareRow {
     CompareRow {
         probe: Some(probe.into()),
         item: Some(item.into()),
-        metric: metric.into(),
+        metric: Some(metric.into()),
         unit: Some(unit.into()),
         a: found.a.map(figure),
         b: found.b.map(figure),
-        ratio: found.ratio.map(figure),
+        ratio: found.ratio.map(shown_ratio),
         verdict: Some(verdict.name()),
         remark: remark.map(ColumnText::from),
         noise_pct: noise_pct(&found, LEVEL),
@@ -200,10 +200,10 @@ fn more_runs(found: &Comparison, level: f64, growing: Growing) -> Option<u32> {
 
 fn of_setting(difference: Difference) -> CompareRow {
     let Difference { name, a, b, probe, object } = difference;
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".to_owned());
     CompareRow {
         probe: probe.map(ColumnText::from),
-        metric: name.into(),
+        item: Some(name.into()),
         remark: Some(format!("{} -> {}", shown(&a), shown(&b)).into()),
         a_setting: a.map(ColumnText::from),
         b_setting: b.map(ColumnText::from),
@@ -223,6 +223,12 @@ fn of_other_arguments(difference: Difference) -> CompareRow {
 
 fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {
     comparison.noise(level).map(|noise| figure(100.0 * noise))
+}
+
+/// Figures of runs have no more digits that mean something.
+fn shown_ratio(ratio: f64) -> f64 {
+    let unit = 10f64.powf(ratio.log10().floor() - 3.0);
+    if unit > 0.0 && unit.is_finite() { figure((ratio / unit).round() * unit) } else { ratio }
 }
 
 /// What a figure's last runs say beside those before them.
@@ -301,7 +307,7 @@ fn change(found: &Comparison, level: f64, recent: Recent, told_apart: &ToldApart
         unit: unit.into(),
         before: found.a.map(figure),
         now: found.b.map(figure),
-        ratio: found.ratio.map(figure),
+        ratio: found.ratio.map(shown_ratio),
         verdict: verdict.name(),
         remark: (!remark.is_empty()).then(|| remark.join("; ").into()),
         noise_pct: noise_pct(found, level),

@@ -144,7 +144,8 @@ impl TimeResult {
     pub(super) fn of_single_read(&mut self, read: SingleRead) {
         let SingleRead { time, blks, mut caveats } = read;
         caveats.note("the blocks are in a cache, so these are reads past it (O_DIRECT)");
-        (self.measured.time, self.samples, self.no_time, self.caveats) = (Some(time), blks, None, caveats);
+        (self.measured.time, self.no_time) = (Some(time), None);
+        (self.samples, self.turns, self.caveats) = (blks, 1, caveats);
     }
 
     /// Why the device can't be timed without evicting what caches hold, if that is so.

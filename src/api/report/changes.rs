@@ -79,7 +79,7 @@ pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f6
         | ReportSection::P99
         | ReportSection::Commit
         | ReportSection::CommitP99 => {
-            let tier = if line.mark == Some(Mark::FromMemory) { ", from memory" } else { "" };
+            let tier = if line.mark == Some(Mark::FromMemory) { ", cached" } else { "" };
             format!("{} {}{tier}", line.section.name(), line.item)
         }
         ReportSection::Readahead if line.mark == Some(Mark::InUse) => "readahead kernel".to_owned(),

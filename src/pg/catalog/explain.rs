@@ -23,9 +23,9 @@ const HINTS: [(PgSqlErrorCode, &CStr); 2] = [
     ),
     (
         PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
-        c"Only queries that read are executed. io_probe_explain without execute has the plan of one that \
-          writes. For its blocks, run EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) in a transaction that you roll \
-          back, and give what that prints to io_probe_explain(plan => ...).",
+        c"Only queries that read are executed; io_probe_explain without execute plans one that writes. To \
+          see its blocks, give io_probe_explain(plan => ...) what EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) \
+          printed in a transaction that you rolled back.",
     ),
 ];
 
