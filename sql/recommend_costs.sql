@@ -26,6 +26,8 @@ SELECT spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oi
 LOAD 'pg_io_probe';
 SET pg_io_probe.max_duration = '10min';
 LOAD 'plpgsql';
+-- (notices of statements are as the times are)
+SET client_min_messages = warning;
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- beside others who are at work here the times may be too few, or too vague: several tries, each longer than the last
@@ -42,8 +44,7 @@ BEGIN
 END $$;
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN ' || query; END $$;
 
--- a row for each of the four, by each unit; notices of statements are as the times are
-SET client_min_messages = warning;
+-- a row for each of the four, by each unit
 CREATE TEMP TABLE result AS SELECT unit AS run, t.* FROM unnest('{seq_page,cpu}'::text[]) AS unit, tries('asked', unit,
   '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY AS t;
 SELECT run, string_agg(setting, ',' ORDER BY ordinality) FROM result GROUP BY run ORDER BY run;
