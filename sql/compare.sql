@@ -264,7 +264,6 @@ SELECT item, verdict, remark, notes FROM io_probe_compare_full('some', 'many');
 SELECT item, verdict, remark, notes FROM io_probe_compare_full(1001, 1101);
 -- series of other arguments are told apart
 SELECT * FROM io_probe_changes() WHERE object = 'public.asked';
-SELECT arguments FROM io_probe_changes_full() WHERE object = 'public.asked' AND item = 'direct';
 -- a figure that the changed setting can't touch has another cause
 UPDATE io_probe_results SET result = result || '{"mib_s": 100}' WHERE run_id BETWEEN 1020 AND 1029 OR run_id BETWEEN 1000 AND 1009 AND result->>'path' = 'server';
 UPDATE io_probe_runs SET leaves = jsonb_set(leaves, '{0,read_ahead_kb}', '8192') WHERE id BETWEEN 1020 AND 1029;

@@ -558,7 +558,7 @@ class RightsAttacks(unittest.TestCase):
                 for _ in range(2):
                     session.run(f"EXECUTE record({label})")
                 session.run(f"SET standard_conforming_strings = {strings}; SET backslash_quote = on")
-                rows = session.rows(f"SELECT * FROM io_probe_compare({label}, {label})")
+                rows = session.rows(f"SELECT * FROM io_probe_compare_full({label}, {label})")
                 self.assertEqual([row["object"] for row in rows], [f"{code}.{code}"])
                 rows = session.rows(f"SELECT * FROM io_probe_recommend_full({oid}, '{{random_page_cost}}', '1 s')")
                 self.assertEqual([row["setting"] for row in rows], ["random_page_cost"])

@@ -2,7 +2,7 @@
 
 use crate::function::{Function, Group, Returns, Who, optional, required};
 use crate::row::{Row, row};
-use crate::value::{Json, Text, Timestamp};
+use crate::value::{Text, Timestamp};
 
 row! {
     /// one figure of both sides, or one setting that differs
@@ -89,8 +89,6 @@ row! {
         since: Timestamp,
         /// Number of the last run in io_probe_runs
         run_id: i64,
-        /// Arguments of the series, but for those that change nothing
-        arguments: Json,
         /// What limits the verdict, one sentence per element
         notes: Vec<String>,
     }

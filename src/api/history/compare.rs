@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use io_probe_advise::compare::{self, Comparison, Growing, LEVEL, Run, SeriesRuns, Unknown, Verdict};
 use io_probe_core::machine::disturbance;
 use io_probe_surface::compare::{ChangesRow, CompareRow};
-use io_probe_surface::value::{Json, Text as ColumnText, Timestamp};
+use io_probe_surface::value::{Text as ColumnText, Timestamp};
 use pgrx::prelude::*;
-use serde_json::{Map, Value};
 
 use crate::call::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::{Rows, Text, interrupts};
-use crate::pg::history::query::{self, Difference, Metric, Recent, RunSide, RunValue, Sides, Values};
+use crate::pg::history::query::{
+    self, Difference, Metric, Recent, RunArgument, RunSide, RunValue, Sides, Values,
+};
 
 /// Highest value of `last`: runs of a series that count as its last ones.
 const MOST_LAST: u32 = 1000;
@@ -264,39 +265,40 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
     interrupts::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent, &told_apart)))
 }
 
-/// The arguments of a series, and those of them that others of the same probe and object do not share.
-type Arguments = Map<String, Value>;
-type ToldApart = BTreeMap<(String, String), BTreeSet<String>>;
+/// Of runs those arguments in which other series of the same probe and object differ from theirs.
+type ToldApart = BTreeMap<i64, String>;
 
-/// Of each probe and object the arguments that are not the same in all of its series.
 fn differing_arguments(recent: &[Recent]) -> ToldApart {
-    let mut series: BTreeMap<(String, String), Vec<&Arguments>> = BTreeMap::new();
-    for Recent { metric, arguments, .. } in recent {
-        series.entry((metric.probe.clone(), metric.object.clone())).or_default().push(arguments);
+    let mut series: BTreeMap<(&str, &str), BTreeSet<i64>> = BTreeMap::new();
+    for Recent { metric, run_id, .. } in recent {
+        series.entry((&metric.probe, &metric.object)).or_default().insert(*run_id);
     }
-    let differing = |all: Vec<&Arguments>| {
-        let names: BTreeSet<&String> = all.iter().flat_map(|arguments| arguments.keys()).collect();
-        let differs = |name: &&String| all.windows(2).any(|two| two[0].get(*name) != two[1].get(*name));
-        names.into_iter().filter(differs).cloned().collect()
-    };
-    series.into_iter().map(|(whose, all)| (whose, differing(all))).collect()
-}
-
-/// The arguments of a series that tell it apart from others.
-fn telling(recent: &Recent, told_apart: &ToldApart) -> Option<String> {
-    let Metric { probe, object, .. } = &recent.metric;
-    let names = told_apart.get(&(probe.clone(), object.clone())).filter(|names| !names.is_empty())?;
-    let shown = names.iter().map(|name| match recent.arguments.get(name) {
-        None => format!("no {name}"),
-        Some(Value::String(value)) => format!("{name} {value}"),
-        Some(value) => format!("{name} {value}"),
-    });
-    Some(shown.collect::<Vec<_>>().join(", "))
+    series.retain(|_, runs| runs.len() > 1);
+    let ids: Vec<i64> = series.values().flatten().copied().collect();
+    let mut of_run: BTreeMap<i64, BTreeMap<String, Option<String>>> = BTreeMap::new();
+    for RunArgument { run_id, name, value } in query::arguments(&ids) {
+        of_run.entry(run_id).or_default().insert(name, value);
+    }
+    let mut told = ToldApart::new();
+    for runs in series.values() {
+        let all: Vec<_> = runs.iter().map(|run| (*run, of_run.remove(run).unwrap_or_default())).collect();
+        let names: BTreeSet<&String> = all.iter().flat_map(|(_, arguments)| arguments.keys()).collect();
+        let differs = |name: &&String| all.windows(2).any(|two| two[0].1.get(*name) != two[1].1.get(*name));
+        let names: Vec<&String> = names.into_iter().filter(differs).collect();
+        for (run, arguments) in all.iter().filter(|_| !names.is_empty()) {
+            let shown = names.iter().map(|name| match arguments.get(*name).cloned().flatten() {
+                Some(value) => format!("{name} {value}"),
+                None => format!("no {name}"),
+            });
+            told.insert(*run, shown.collect::<Vec<_>>().join(", "));
+        }
+    }
+    told
 }
 
 fn change(found: &Comparison, level: f64, recent: Recent, told_apart: &ToldApart) -> Change {
     let lacking = found.remark(level, Growing::Second, SIDES_IN_TIME);
-    let remark: Vec<String> = telling(&recent, told_apart).into_iter().chain(lacking).collect();
+    let remark: Vec<String> = told_apart.get(&recent.run_id).cloned().into_iter().chain(lacking).collect();
     let Metric { probe, object, item, metric, unit, .. } = recent.metric;
     let verdict = found.verdict(level);
     let row = ChangesRow {
@@ -315,7 +317,6 @@ fn change(found: &Comparison, level: f64, recent: Recent, told_apart: &ToldApart
         more_runs: more_runs(found, level, Growing::Second),
         since: Timestamp(recent.since),
         run_id: recent.run_id,
-        arguments: Json(Value::Object(recent.arguments).to_string()),
         notes: found.notes(SIDES_IN_TIME),
     };
     Change { verdict, row }

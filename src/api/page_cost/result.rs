@@ -150,7 +150,8 @@ impl TimeResult {
 
     /// Why the device can't be timed without evicting what caches hold, if that is so.
     pub(super) fn lacks_cold_blocks(&self) -> Option<NoTime> {
-        self.no_time.filter(|why| self.has_no_time() && matches!(why, NoTime::NotCold(_)))
+        let is_lacking = self.is_from_device() && self.has_no_time();
+        self.no_time.filter(|why| is_lacking && matches!(why, NoTime::NotCold(_)))
     }
 
     pub(super) fn is_random_from_device(&self) -> bool {

@@ -29,6 +29,15 @@ const ARGUMENTS: &str = "(SELECT CASE WHEN plain -> 'options' = '{}' THEN plain 
 /// What the names of arguments that differ begin with.
 const ARGUMENT: &str = "argument ";
 
+/// Each argument and option of a run by its name: an imported one may have any number of them.
+const EACH_ARGUMENT: &str = "(SELECT left(key, 60) AS key, left(value, 100) AS value FROM (
+         SELECT own.* FROM jsonb_each_text(args - '{options,seed}'::text[]) AS own
+         UNION ALL
+         SELECT own.* FROM jsonb_each_text(CASE jsonb_typeof(args -> 'options') WHEN 'object'
+                                           THEN args -> 'options' - '{wait,seed}'::text[] ELSE '{}' END) AS own
+         LIMIT 30
+     ) AS given)";
+
 pub(crate) enum Sides<'a> {
     Runs(i64, i64),
     /// The runs of two labels, of each pair of series with the same probe, object and arguments. Their
@@ -192,8 +201,6 @@ pub(crate) struct Recent {
     /// the last.
     pub(crate) since: i64,
     pub(crate) run_id: i64,
-    /// Of the last run, but for those that change nothing.
-    pub(crate) arguments: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Recent {
@@ -210,6 +217,27 @@ pub(crate) fn runs(ids: &[i64]) -> Vec<StoredRun> {
         format!(
             "SELECT id, probe, status, message FROM {schema}.io_probe_runs WHERE id IN ({})",
             ids.join(", ")
+        )
+    })
+}
+
+/// An argument of a run.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RunArgument {
+    pub(crate) run_id: i64,
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+}
+
+/// The arguments of these runs.
+pub(crate) fn arguments(ids: &[i64]) -> Vec<RunArgument> {
+    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+    ask(|schema| {
+        format!(
+            "SELECT id AS run_id, argument.key AS name, argument.value
+             FROM {schema}.io_probe_runs, LATERAL {EACH_ARGUMENT} AS argument
+             WHERE id = ANY ('{{{}}}')",
+            ids.join(",")
         )
     })
 }
@@ -332,13 +360,7 @@ impl Sides<'_> {
                                 (10, 'spcname', spcname),
                                 (11, 'device', device), (12, 'model', model)
                          UNION ALL
-                         SELECT 2, '{ARGUMENT}' || argument.key, argument.value
-                         FROM jsonb_each_text({ARGUMENTS} - 'options') AS argument
-                         UNION ALL
-                         SELECT 2, '{ARGUMENT}' || option.key, option.value
-                         FROM (SELECT {ARGUMENTS} -> 'options') AS given (options),
-                              jsonb_each_text(CASE jsonb_typeof(options) WHEN 'object' THEN options ELSE '{{}}' END)
-                                  AS option
+                         SELECT 2, '{ARGUMENT}' || argument.key, argument.value FROM {EACH_ARGUMENT} AS argument
                          UNION ALL
                          SELECT 13, leaf.key, leaf.value
                          FROM jsonb_array_elements(leaves) AS each_leaf, jsonb_each_text(each_leaf) AS leaf
@@ -459,7 +481,6 @@ fn with_earlier(ranked: impl FnOnce(&str) -> String) -> Vec<Recent> {
                     coalesce(bool_or(line.in_use) FILTER (WHERE chosen.now), bool_or(line.in_use), false)
                         AS in_use,
                     chosen.run_id,
-                    (SELECT {ARGUMENTS} FROM {schema}.io_probe_runs WHERE id = chosen.run_id) AS arguments,
                     (extract(epoch FROM chosen.since - '2000-01-01 00:00 UTC'::timestamptz) * 1000000)::int8
                         AS since
              FROM chosen, LATERAL (
