@@ -2175,7 +2175,6 @@ CREATE TYPE io_probe_changes_full_row AS (
     more_runs integer,
     since     timestamp with time zone,
     run_id    bigint,
-    arguments jsonb,
     notes     text[]
 );
 COMMENT ON TYPE io_probe_changes_full_row IS 'Row of io_probe_changes_full: one figure of one series';
@@ -2194,7 +2193,6 @@ COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of runs before the l
 COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may tell (argument last, if it is larger by as many), if they are like those that there are; NULL if none are lacking, more than 1,000, or something else';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
-COMMENT ON COLUMN io_probe_changes_full_row.arguments IS 'Arguments of the series, but for those that change nothing';
 COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict, one sentence per element';
 
 CREATE TYPE io_probe_changes_row AS (

@@ -34,7 +34,7 @@ const EACH_ARGUMENT: &str = "(SELECT left(key, 60) AS key, left(value, 100) AS v
          SELECT own.* FROM jsonb_each_text(args - '{options,seed}'::text[]) AS own
          UNION ALL
          SELECT own.* FROM jsonb_each_text(CASE jsonb_typeof(args -> 'options') WHEN 'object'
-                                           THEN args -> 'options' - '{wait,seed}'::text[] ELSE '{}' END) AS own
+                                           THEN (args -> 'options') - '{wait,seed}'::text[] ELSE '{}' END) AS own
          LIMIT 30
      ) AS given)";
 
