@@ -413,7 +413,7 @@ class RightsAttacks(unittest.TestCase):
             FROM pg_attribute, LATERAL (SELECT substring(attrelid::regclass::text, '^io_probe_(.*)_full_row$')) AS p (probe)
             WHERE attrelid IN (SELECT c.oid FROM pg_class AS c JOIN pg_depend AS d ON d.objid = c.reltype AND d.deptype = 'e'
                                JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'pg_io_probe')
-                AND probe NOT IN ('correlation', 'explain', 'sessions')""")
+                AND probe NOT IN ('changes', 'compare', 'correlation', 'explain', 'sessions')""")
         stored = collections.Counter()
 
         def row(probe, number):

@@ -9,7 +9,6 @@ from lib import Session, main
 COLUMNS = 100
 SCAN = '{"duration": "20 ms"}'
 CALLS = [
-    "io_probe_page_cost('orders', duration => '200 ms')",
     "io_probe_recommend('orders', duration => '200 ms')",
     "io_probe_recommend('orders', duration => '2 s', cold => true, writes => true)",
     "io_probe_check()",
