@@ -182,7 +182,7 @@ class Session:
 
     def finish_rows(self):
         """The rows of the query that was sent, without what it told besides."""
-        return [json.loads(line) for line in self.finish() if not line.startswith("NOTICE:")]
+        return [json.loads(line) for line in self.finish() if not re.match("(NOTICE|DETAIL|HINT|LOCATION):  ", line)]
 
     def row(self, query):
         """The one row of a query."""
