@@ -7,7 +7,7 @@
 It judges cold scans through the OS cache, recorded by io_probe_record.
 
     idle    RUNS (40) runs one after the other, each compared with each: of those pairs at most 7 % may be called
-            different (a pair whose later run has fewer than 10 before it is "unknown")
+            different (a pair whose later run has fewer than 10 before it is "can't tell")
     slow    then SLOW_RUNS (10) with read_ahead_kb 0, each compared with each of the last SLOW_RUNS idle ones: all must be
             called "worse"
     half    then SLOW_RUNS with the device throttled by the kernel to LIMIT (200) MiB/s, and SLOW_RUNS with half of that,
@@ -78,7 +78,7 @@ def judge(device):
     found = verdicts(ids, ids)
     rates = json.loads(psql("SELECT json_agg(mib_s) FROM io_probe_seqscan_history"))
     cv = 100 * statistics.stdev(rates) / statistics.mean(rates)
-    unknown = sum(verdict == "unknown" for verdict, _ in found)
+    unknown = sum(verdict == "can't tell" for verdict, _ in found)
     say("idle", f"{len(found)} pairs, {unknown} unknown, cv", f"{cv:.1f} %", "", True)
     different = share_of_different(found)
     known = different * len(found) / max(1, len(found) - unknown)

@@ -246,7 +246,7 @@ VALUES = """SELECT coalesce(jsonb_agg(of_figure), '[]') FROM (
     FROM io_probe_metrics WHERE value > 0 GROUP BY probe, item, metric HAVING count(*) = {}) AS each"""
 FORGET = "TRUNCATE io_probe_runs, io_probe_results"
 SAID = """SELECT coalesce(jsonb_agg(jsonb_build_array(figure, verdict, ratio)), '[]')
-    FROM {}, concat_ws(' ', probe, replace(item, 'wal_segment ', ''), metric) AS figure
+    FROM {}, concat_ws(' ', probe, item, metric) AS figure
     WHERE verdict IS NOT NULL"""
 CHANGES = [SAID.format(f"io_probe_changes(1, {all_items})") for all_items in (False, True)]
 
@@ -268,8 +268,8 @@ def sides(runs, take_turns):
 
 def kind(verdict, ratio, factor):
     """What a verdict comes to if the second side was multiplied by a factor of 1 or less."""
-    if verdict in ("same", "unknown"):
-        return verdict
+    if verdict in ("same", "can't tell"):
+        return "same" if verdict == "same" else "unknown"
     return "wrong" if factor < 1 < ratio else "different"
 
 

@@ -167,7 +167,7 @@ class SyncVsPgTestFsync(unittest.TestCase):
 
 class HistoryVerdicts(unittest.TestCase):
     def test_shares_and_times(self):
-        assert history.share_of_different([["same", 1], ["better", 2], ["unknown", 1], ["worse", 0.5]]) == 50
+        assert history.share_of_different([["same", 1], ["better", 2], ["can't tell", 1], ["worse", 0.5]]) == 50
         assert history.timings("Time: 0.512 ms\n\nTime: 61234.567 ms (01:01.235)\n") == [0.512, 61234.567]
 
 
@@ -424,7 +424,7 @@ class Repetition(unittest.TestCase):
         assert repetition.kind("worse", 0.9, 0.9) == repetition.kind("better", 0.9, 0.9) == "different"
         assert repetition.kind("better", 1.2, 0.9) == "wrong"
         assert repetition.kind("better", 1.2, 1.0) == "different"
-        assert repetition.kind("unknown", None, 0.9) == "unknown"
+        assert repetition.kind("can't tell", None, 0.9) == "unknown"
         assert repetition.share([Counter(same=3, different=1), Counter(unknown=2)], "different") == (1, 6)
 
 

@@ -110,9 +110,10 @@ SELECT section FROM io_probe_sync_full(''); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(duration => '0'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(duration => '-1 s'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(duration => '61 s'); \echo :SQLSTATE
-SELECT section FROM io_probe_sync_full(write_kb => 0); \echo :SQLSTATE
-SELECT section FROM io_probe_sync_full(write_kb => -2147483648); \echo :SQLSTATE
-SELECT section FROM io_probe_sync_full(write_kb => 1025); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(write_kb => 0, sections => '{one_write}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(write_kb => -2147483648, sections => '{one_write}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(write_kb => 1025, sections => '{one_write}'); \echo :SQLSTATE
+SELECT section FROM io_probe_sync_full(write_kb => 8); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(sections => '{}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(sections => '{no_sync,NULL}'); \echo :SQLSTATE
 SELECT section FROM io_probe_sync_full(sections => '{no_sync,fsync}'); \echo :SQLSTATE

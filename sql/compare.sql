@@ -65,20 +65,20 @@ SELECT store(20, 20, 'seqscan', seqscan(500)), store(21, 21, 'seqscan', seqscan(
                                        {"path": "os", "mib_s": 800}]'),
             store(27, 21, 'seqscan', '[{"path": "direct", "mib_s": 900, "ci_low": 7, "ci_high": 13}]');
 SELECT b.id, c.probe, item, metric, unit, a, b, ratio, verdict, noise_pct, runs, object, notes
-  FROM generate_series(20, 25) AS b (id), io_probe_compare(20, b.id) AS c;
+  FROM generate_series(20, 25) AS b (id), io_probe_compare_full(20, b.id) AS c;
 -- the other way round, and beside itself
-SELECT a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(24, 20);
+SELECT a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare_full(24, 20);
 -- the error within the runs, when it is the larger one: 0.4, and of both the root of 0.4² + 0.3²
-SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(20, 26);
-SELECT item, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(27, 26);
+SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare_full(20, 26);
+SELECT item, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare_full(27, 26);
 
 -- of a latency less is better; what is only rounded is the same
 SELECT count(store(n, n, 'random', jsonb_build_array(jsonb_build_object('path', 'os', 'iops', 1000, 'p50_us', 100 * off(n - 30)))))
   FROM generate_series(30, 40) n;
 SELECT store(41, 41, 'random', '[{"path": "os", "iops": 1009, "p50_us": 100}]'),
             store(42, 42, 'random', '[{"path": "os", "iops": 1030, "p50_us": 145}]');
-SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(30, 41);
-SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare(41, 42);
+SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare_full(30, 41);
+SELECT metric, a, b, ratio, verdict, noise_pct, runs FROM io_probe_compare_full(41, 42);
 
 -- fewer than ten runs before say nothing, and nor do those of another configuration, other arguments, another object, or later ones
 SELECT count(store(n, n, 'depth', '[{"depth": 2, "iops": 100}]'))
@@ -94,9 +94,9 @@ SELECT count(store(400 + n, n, 'depth', '[{"depth": 2, "iops": 100}]', status =>
 SELECT count(store(n, n, 'depth', '[{"depth": 2, "iops": 100}]'))
   FROM generate_series(62, 70) n;
 SELECT store(60, 60, 'depth', '[{"depth": 2, "iops": 100}]'), store(61, 61, 'depth', '[{"depth": 2, "iops": 300}]');
-SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(60, 61);
+SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare_full(60, 61);
 SELECT store(59, 59, 'depth', '[{"depth": 2, "iops": 100}]');
-SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare(60, 61);
+SELECT item, a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare_full(60, 61);
 TRUNCATE io_probe_runs, io_probe_results;
 
 -- settings that differ; each configuration has a mean of its own
@@ -107,15 +107,15 @@ SELECT store(30, 30, 'seqscan', seqscan(500)), store(31, 31, 'seqscan', seqscan(
 SELECT * FROM io_probe_compare(30, 31);
 UPDATE io_probe_runs SET kernel = 'Linux 6.2', device = 'sda,sdb', host = 'there', in_recovery = false, args = '{"seed": 3}',
   settings = '{"shared_buffers": "256MB", "io_method": "worker"}', leaves = leaves || '{"scheduler": "bfq"}' WHERE id = 31;
-SELECT metric, a_setting, b_setting FROM io_probe_compare(30, 31) WHERE verdict IS NULL;
-SELECT metric, a_setting, b_setting FROM io_probe_compare(31, 31) WHERE verdict IS NULL;
+SELECT item, a_setting, b_setting FROM io_probe_compare_full(30, 31) WHERE verdict IS NULL;
+SELECT item, a_setting, b_setting FROM io_probe_compare_full(31, 31) WHERE verdict IS NULL;
 
 -- a device that was slow for a while is found slow, and found fast again
 SELECT count(store(n, n, 'seqscan', seqscan(500 * off(n) / CASE WHEN n BETWEEN 65 AND 74 THEN 2 ELSE 1 END),
                                              object => 'public.slow'))
   FROM generate_series(50, 79) n;
 SELECT a.id, b.id, round(ratio::numeric, 2) AS ratio, verdict, round(noise_pct) AS noise_pct, runs
-  FROM (VALUES (64, 67), (64, 69), (64, 74), (74, 76), (65, 73), (64, 78)) AS p (a, b), io_probe_compare(p.a, p.b) c,
+  FROM (VALUES (64, 67), (64, 69), (64, 74), (74, 76), (65, 73), (64, 78)) AS p (a, b), io_probe_compare_full(p.a, p.b) c,
        LATERAL (SELECT p.a) AS a (id), LATERAL (SELECT p.b) AS b (id);
 TRUNCATE io_probe_runs, io_probe_results;
 
@@ -135,8 +135,8 @@ UPDATE io_probe_runs SET system_identifier = '8' WHERE label = 'after';
 SELECT count(store(n, n - 80, 'seqscan', seqscan(500)))
   FROM generate_series(80, 89) n;
 SELECT probe, item, metric, a, b, ratio, verdict, noise_pct, runs, a_setting, b_setting, object, notes
-  FROM io_probe_compare('before', 'after');
-SELECT probe, metric, a, b, ratio, verdict FROM io_probe_compare('before', 'before');
+  FROM io_probe_compare_full('before', 'after');
+SELECT probe, metric, a, b, ratio, verdict FROM io_probe_compare_full('before', 'before');
 
 -- labels that take turns are compared as pairs, however the device drifts; the drift alone is no
 -- difference of labels that ran at a stretch
@@ -145,8 +145,8 @@ SELECT count(store(300 + n, 300 + n, 'seqscan', seqscan(500 * off(n / 2) * exp(0
        count(store(400 + n, 400 + n, 'seqscan', seqscan(500 * off(n / 2) * exp(0.1 * sin(n / 4.0))),
                    CASE WHEN n < 12 THEN 'block a' ELSE 'block b' END, object => 'public.drifts'))
   FROM generate_series(0, 23) n;
-SELECT a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare('turn a', 'turn b');
-SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('block a', 'block b');
+SELECT a, b, ratio, verdict, noise_pct, runs, notes FROM io_probe_compare_full('turn a', 'turn b');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare_full('block a', 'block b');
 
 -- runs that others disturbed are set aside while enough are left, else nothing is said unless both sides had the same neighbours
 CREATE FUNCTION shared(rate float8, others bigint) RETURNS jsonb
@@ -157,9 +157,9 @@ SELECT count(store(500 + n, 500 + n, 'seqscan', shared(500 * off(n + 1), 0), 'al
        count(store(540 + n, 540 + n, 'seqscan', shared(250 * off(n + 1), 1000000000), 'all', object => 'public.busy')),
        count(store(560 + n, 560 + n, 'seqscan', shared(50 * off(n + 1), 1100000000), 'all, slow', object => 'public.busy'))
   FROM generate_series(0, 11) n;
-SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('alone', 'a third');
-SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('alone', 'all');
-SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('all', 'all, slow');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare_full('alone', 'a third');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare_full('alone', 'all');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare_full('all', 'all, slow');
 DROP FUNCTION shared;
 -- what the rows do not know their run does: of the device, and of the processors
 CREATE FUNCTION depth(rate float8) RETURNS jsonb
@@ -170,8 +170,8 @@ SELECT count(store(600 + n, 600 + n, 'depth', depth(500 * off(n + 1)), 'quiet', 
   FROM generate_series(0, 11) n;
 UPDATE io_probe_runs SET own_bytes = 1000000000, other_bytes = CASE WHEN id BETWEEN 620 AND 623 THEN 1000000000 ELSE 0 END,
        steal_pct = CASE WHEN label = 'stolen' THEN 50::float8 WHEN id = 605 THEN 'NaN' WHEN id = 606 THEN '-Infinity' ELSE 0 END WHERE id >= 600;
-SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('quiet', 'crowded');
-SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare('quiet', 'stolen');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare_full('quiet', 'crowded');
+SELECT a, b, ratio, verdict, runs, notes FROM io_probe_compare_full('quiet', 'stolen');
 DROP FUNCTION depth;
 DELETE FROM io_probe_runs WHERE id >= 300;
 
@@ -209,12 +209,12 @@ SELECT store(80, 80, 'seqscan', seqscan(625)), store(81, 81, 'seqscan', seqscan(
   store(83, 83, 'seqscan', seqscan(800), object => 'public.new'),
   store(84, 84, 'seqscan', '[]', object => 'public.slower', status => 'failed');
 SELECT probe, object, item, metric, unit, before, now, ratio, verdict, noise_pct, runs,
-       since - timestamptz '2026-01-01 00:00+00' AS since, run_id, notes FROM io_probe_changes();
-SELECT object, item, verdict FROM io_probe_changes() WHERE verdict IN ('better', 'worse');
+       since - timestamptz '2026-01-01 00:00+00' AS since, run_id, notes FROM io_probe_changes_full();
+SELECT object, item, verdict FROM io_probe_changes_full() WHERE verdict IN ('better', 'worse');
 -- of the last two
 SELECT object, item, before, now, ratio, verdict, noise_pct, runs, since - timestamptz '2026-01-01 00:00+00' AS since, run_id
-  FROM io_probe_changes(2);
-SELECT count(*), bool_and(verdict = 'unknown' AND before IS NULL) FROM io_probe_changes(1000);
+  FROM io_probe_changes_full(2);
+SELECT count(*), bool_and(verdict = 'can''t tell' AND before IS NULL) FROM io_probe_changes_full(1000);
 SELECT FROM io_probe_changes(0);
 SELECT FROM io_probe_changes(1001);
 SELECT count(*) FROM io_probe_changes(NULL);
@@ -230,8 +230,8 @@ SELECT count(store(200 + n, 200 + n, 'sync', jsonb_build_array(
        count(store(260 + n, 260 + n, 'readahead', '[{"window_kb": 128, "mode": "kernel", "mib_s": 100},
                                                     {"window_kb": 256, "mode": "emulated", "mib_s": 120}]', object => 'public.used'))
   FROM generate_series(0, 1) n;
-SELECT probe, object, item, verdict, notes FROM io_probe_changes() WHERE run_id > 200;
-SELECT probe, object, item, verdict FROM io_probe_changes(all_items => true) WHERE run_id > 200;
+SELECT probe, object, item, verdict, notes FROM io_probe_changes_full() WHERE run_id > 200;
+SELECT probe, object, item, verdict FROM io_probe_changes_full(all_items => true) WHERE run_id > 200;
 -- what came from memory is another item, and what a limit allowed is none
 SELECT count(store(280 + n, 280 + n, 'seqscan', jsonb_build_array(jsonb_build_object('path', 'server', 'mib_s', 4000 - 3000 * n, 'device_pct', 100 * n)),
                    object => 'public.cached')),
@@ -242,14 +242,34 @@ SELECT count(store(280 + n, 280 + n, 'seqscan', jsonb_build_array(jsonb_build_ob
          jsonb_build_object('section', 'depth', 'item', '8', 'value', 500, 'doubt', 'paced')), object => 'public.cached'))
   FROM generate_series(0, 1) n;
 SELECT probe, object, item, metric, value FROM io_probe_metrics WHERE run_id >= 280 ORDER BY run_id, item, metric;
-SELECT probe, object, item, metric, verdict, notes FROM io_probe_changes() WHERE run_id >= 280;
+SELECT probe, object, item, metric, verdict, notes FROM io_probe_changes_full() WHERE run_id >= 280;
 SELECT count(*) = (SELECT count(*) FROM io_probe_changes()) AS null_is_the_default FROM io_probe_changes(NULL, NULL);
 DELETE FROM io_probe_runs WHERE id >= 200;
 -- of more than thirty runs before, the latest thirty count; one that is far off is noise
 SELECT count(store(n, n, 'seqscan', seqscan(CASE WHEN n < 140 THEN 5 ELSE 500 END), object => 'public.long'))
   FROM generate_series(100, 170) n;
-SELECT before, now, verdict, noise_pct, runs FROM io_probe_changes() WHERE object = 'public.long';
-SELECT a, b, verdict, noise_pct, runs FROM io_probe_compare(169, 170);
+SELECT before, now, verdict, noise_pct, runs FROM io_probe_changes_full() WHERE object = 'public.long';
+SELECT a, b, verdict, noise_pct, runs FROM io_probe_compare_full(169, 170);
+
+-- what is lacking where nothing can be told: runs, a partner, an argument
+CREATE FUNCTION scans(series int, first int, runs int, spread float8, label text, args jsonb = '{}', read_ahead_kb int = 128) RETURNS bigint
+  RETURN (SELECT count(store(series + n, series + n, 'seqscan', jsonb_build_array(
+            jsonb_build_object('path', 'direct', 'mib_s', 500 * off(n) ^ spread), jsonb_build_object('path', 'server', 'mib_s', 400)),
+            label, 'public.asked', read_ahead_kb, args)) FROM generate_series(first, first + runs - 1) AS n);
+SELECT scans(1000, 1, 4, 1, 'some'), scans(1010, 1, 2, 1, 'more'), scans(1020, 1, 6, 1, 'many'), scans(1030, 1, 12, 8, 'wild'),
+       scans(1050, 1, 12, 8, 'wilder'), scans(1100, 1, 3, 1, 'many', '{"cold": true, "duration": "1 s"}');
+SELECT * FROM io_probe_compare('some', 'more');
+SELECT item, verdict, remark, more_runs, noise_pct FROM io_probe_compare_full('wild', 'wilder');
+SELECT item, verdict, remark, notes FROM io_probe_compare_full('some', 'many');
+SELECT item, verdict, remark, notes FROM io_probe_compare_full(1001, 1101);
+-- series of other arguments are told apart
+SELECT * FROM io_probe_changes() WHERE object = 'public.asked';
+-- a figure that the changed setting can't touch has another cause
+UPDATE io_probe_results SET result = result || '{"mib_s": 100}' WHERE run_id BETWEEN 1020 AND 1029 OR run_id BETWEEN 1000 AND 1009 AND result->>'path' = 'server';
+UPDATE io_probe_runs SET leaves = jsonb_set(leaves, '{0,read_ahead_kb}', '8192') WHERE id BETWEEN 1020 AND 1029;
+SELECT item, metric, verdict, remark, notes FROM io_probe_compare_full('some', 'many') WHERE verdict <> 'can''t tell' OR metric IS NULL;
+DROP FUNCTION scans;
+DELETE FROM io_probe_runs WHERE id >= 1000;
 
 -- who may: pg_monitor reads all of it
 CREATE ROLE regress_io_probe_nobody;

@@ -65,7 +65,7 @@ SELECT item FROM io_probe_check() WHERE status NOT IN ('ok', 'unsupported') OR v
 SELECT count(*) FILTER (WHERE starts_with(item, 'device of ')) =
          (SELECT count(DISTINCT (object, spcname)) FROM io_probe_device_full()) AS devices,
        count(*) FILTER (WHERE starts_with(item, 'O_DIRECT')) >= (SELECT count(*) FROM pg_tablespace) AS o_direct,
-       count(*) FILTER (WHERE item ~ '^scratch file on (wal$|tablespace )')
+       count(*) FILTER (WHERE item ~ '^scratch file on')
          = (SELECT count(*) + 1 FROM pg_tablespace) AS scratch
   FROM io_probe_check();
 -- the figures of the clock are numbers with units

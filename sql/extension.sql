@@ -111,7 +111,7 @@ SELECT "Other schema".io_probe_record('recommend', args => '{"settings": ["wal_s
 SELECT relname, op FROM "Other schema".io_probe_ping_history;
 SELECT count(*) FROM "Other schema".io_probe_latest;
 SELECT verdict FROM "Other schema".io_probe_changes();
-SELECT metric FROM "Other schema".io_probe_compare(:run, :run);
+SELECT verdict FROM "Other schema".io_probe_compare(:run, :run);
 SELECT "Other schema".io_probe_prune('0', force => true);
 SELECT relid FROM "Other schema".io_probe_explain_full('SELECT FROM public.toasted');
 SET client_min_messages = warning;
@@ -200,10 +200,13 @@ SET client_min_messages = warning;
 CREATE VIEW member AS
   SELECT classid, objid FROM pg_depend JOIN pg_extension e ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
+-- the comment of each function begins with its group
+SELECT proname FROM member JOIN pg_proc AS p ON classid = 'pg_proc'::regclass AND objid = p.oid
+  WHERE coalesce(obj_description(p.oid, 'pg_proc'), '') !~ '^(Measure|Look|Advise|Keep): ';
 -- what is documented; nobody but the owner has any other right
 CREATE TABLE documented AS
   SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,io_probe_explain_text}'::text[]) AS name, 'EXECUTE' AS privilege
-  UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_check,io_probe_compare,io_probe_counters,
+  UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_changes_full,io_probe_check,io_probe_compare,io_probe_compare_full,io_probe_counters,
     io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress,io_probe_sessions,io_probe_sessions_full}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
     WHERE relkind IN ('r', 'v') AND relname <> 'io_probe_corrections';

@@ -16,6 +16,7 @@ END $$;
 
 -- each probe is called by its name, with the arguments that it has
 CREATE TABLE called (id bigint, probe text, on_table boolean);
+SET client_min_messages = warning;
 INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept'::regclass END, args::jsonb), probe, on_table
   FROM (VALUES ('seqscan', true, '{"paths": ["direct", "os"], "duration": "1 s"}'),
                ('random', true, '{"paths": ["os"], "duration": "20 ms", "depth": 2, "cold": false, "seed": 7}'),
@@ -29,6 +30,7 @@ INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept':
                ('recommend', false, '{"settings": ["wal_sync_method"]}'),
                ('iostat', false, '{"every": "10 ms"}'),
                ('device', false, '{}'), ('counters', false, '{}'), ('cache', true, '{}')) AS v(probe, on_table, args);
+RESET client_min_messages;
 SELECT probe, status, sqlstate, message, object, relid = 'kept'::regclass AS relid, relkind, schemaname, relname,
        rel_bytes = pg_relation_size('kept') AS rel_bytes, spcname = 'pg_default' AS spcname
   FROM io_probe_runs JOIN called USING (id, probe) ORDER BY id;
@@ -296,7 +298,7 @@ SELECT io_probe_import(:'value'::jsonb || jsonb_build_object('probe', 'seqscan',
   'relation', '{"probe": "ping", "settings": "x", "leaves": 5}'::jsonb)) AS id \gset
 SELECT probe, jsonb_typeof(settings) AS settings, jsonb_typeof(leaves) AS leaves FROM io_probe_runs WHERE id = :id;
 SELECT item, value, error FROM io_probe_metrics WHERE run_id = :id;
-SELECT item, now FROM io_probe_changes() WHERE run_id = :id;
+SELECT item, now FROM io_probe_changes_full() WHERE run_id = :id;
 SELECT io_probe_import(:'value'::jsonb || '{"started_at": "294276-01-01"}'); \echo :SQLSTATE
 \set VERBOSITY terse
 SELECT io_probe_import(:'value'::jsonb || '{"started_at": "-infinity"}'); \echo :SQLSTATE

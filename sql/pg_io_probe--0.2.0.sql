@@ -209,7 +209,7 @@ CREATE FUNCTION io_probe_device()
 RETURNS SETOF io_probe_device_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
-COMMENT ON FUNCTION io_probe_device() IS 'Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_device() IS 'Look: Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
 
@@ -217,7 +217,7 @@ CREATE FUNCTION io_probe_device_full()
 RETURNS SETOF io_probe_device_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
-COMMENT ON FUNCTION io_probe_device_full() IS 'The rows of io_probe_device with all columns';
+COMMENT ON FUNCTION io_probe_device_full() IS 'Look: io_probe_device with all columns';
 REVOKE ALL ON FUNCTION io_probe_device_full() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device_full() TO pg_monitor;
 
@@ -225,7 +225,7 @@ CREATE FUNCTION io_probe_counters()
 RETURNS SETOF io_probe_counters_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
-COMMENT ON FUNCTION io_probe_counters() IS 'Cumulative counters of the devices below the server, each since the device appeared. Causes no I/O. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_counters() IS 'Look: Cumulative counters of the devices below the server, each since the device appeared. Causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
 
@@ -233,7 +233,7 @@ CREATE FUNCTION io_probe_cache(rel regclass)
 RETURNS SETOF io_probe_cache_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
-COMMENT ON FUNCTION io_probe_cache(regclass) IS 'How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks all buffer headers; reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS 'Look: How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks all buffer headers; reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
 
@@ -241,14 +241,14 @@ CREATE FUNCTION io_probe_evict(rel regclass)
 RETURNS SETOF io_probe_evict_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
-COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server can (from PostgreSQL 17 on), from shared buffers. Other sessions will read it from the device again. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Measure: Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server can (from PostgreSQL 17 on), from shared buffers. Other sessions will read it from the device again. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
 REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_progress()
 RETURNS SETOF io_probe_progress_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'io_probe_progress_wrapper';
-COMMENT ON FUNCTION io_probe_progress() IS 'What the probes of all sessions are doing now, one row per probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_progress() IS 'Look: What the probes of all sessions are doing now, one row per probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_progress() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
 
@@ -256,7 +256,7 @@ CREATE FUNCTION io_probe_check()
 RETURNS SETOF io_probe_check_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
-COMMENT ON FUNCTION io_probe_check() IS 'What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_check() IS 'Look: What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;
 
@@ -391,7 +391,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
@@ -407,7 +407,7 @@ CREATE FUNCTION io_probe_seqscan_full(
 RETURNS SETOF io_probe_seqscan_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'The rows of io_probe_seqscan with all columns';
+COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: io_probe_seqscan with all columns';
 REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 -- Random fetches of single blocks.
@@ -564,7 +564,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served the fetches and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served the fetches and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
@@ -579,7 +579,7 @@ CREATE FUNCTION io_probe_random_full(
 RETURNS SETOF io_probe_random_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'The rows of io_probe_random with all columns';
+COMMENT ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: io_probe_random with all columns';
 REVOKE ALL ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 -- Random fetches at several depths.
@@ -683,7 +683,7 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
@@ -697,7 +697,7 @@ CREATE FUNCTION io_probe_depth_full(
 RETURNS SETOF io_probe_depth_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) IS 'The rows of io_probe_depth with all columns';
+COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: io_probe_depth with all columns';
 REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 -- One request now and then.
@@ -775,7 +775,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -789,7 +789,7 @@ CREATE FUNCTION io_probe_ping_full(
 RETURNS SETOF io_probe_ping_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) IS 'The rows of io_probe_ping with all columns';
+COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) IS 'Measure: io_probe_ping with all columns';
 REVOKE ALL ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 -- What a sync costs: pg_test_fsync's table and the WAL's own pattern.
@@ -897,7 +897,7 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by default a WAL block), and wal_segment. All rows take turns and share the duration; without a duration each row lasts at most pg_io_probe.row_duration, and all together half of pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. By default a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes, ''{all}'' the sections of pg_test_fsync, with writes of write_kb (by default a WAL block). All rows take turns and share the duration; without a duration each row lasts at most pg_io_probe.row_duration, and all together half of pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
@@ -911,7 +911,7 @@ CREATE FUNCTION io_probe_sync_full(
 RETURNS SETOF io_probe_sync_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS 'The rows of io_probe_sync with all columns';
+COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS 'Measure: io_probe_sync with all columns';
 REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 -- What writing data files costs.
@@ -1012,7 +1012,7 @@ CREATE FUNCTION io_probe_write(
 RETURNS SETOF io_probe_write_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: what the device takes past the OS page cache (patterns random, one at a time and with depth in flight, and sequential), and what the server''s ways of writing come to, syncs included (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: what the device takes past the OS page cache (patterns random, one at a time and with depth in flight, and sequential), and what the server''s ways of writing come to, syncs included (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_write_full(
@@ -1025,7 +1025,7 @@ CREATE FUNCTION io_probe_write_full(
 RETURNS SETOF io_probe_write_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) IS 'The rows of io_probe_write with all columns';
+COMMENT ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) IS 'Measure: io_probe_write with all columns';
 REVOKE ALL ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 -- Reads and writes at once.
@@ -1136,7 +1136,7 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => ''now'' first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the same size, both sides alike: the first row says how much of it is carried. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) IS 'Measure: What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => ''now'' first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the same size, both sides alike: the first row says how much of it is carried. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
@@ -1151,7 +1151,7 @@ CREATE FUNCTION io_probe_mix_full(
 RETURNS SETOF io_probe_mix_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) IS 'The rows of io_probe_mix with all columns';
+COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) IS 'Measure: io_probe_mix with all columns';
 REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 -- One load that goes on.
@@ -1251,7 +1251,7 @@ CREATE FUNCTION io_probe_sustain(
 RETURNS SETOF io_probe_sustain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
 AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
-COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'What the device keeps up under reads of the relation that go on, past the OS page cache: a burst and when it ends, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB), which tells a cap on IOPS from one on MiB/s; they share the duration. Each has a row for each slice, every so long (by default a hundredth of its time, but 100 ms at least), after a row that has the verdict. Credits that an earlier load used up are not there. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'Measure: What the device keeps up under reads of the relation that go on, past the OS page cache: a burst and when it ends, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB), which tells a cap on IOPS from one on MiB/s; they share the duration. Each has a row for each slice, every so long (by default a hundredth of its time, but 100 ms at least), after a row that has the verdict. Credits that an earlier load used up are not there. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sustain_full(
@@ -1265,7 +1265,7 @@ CREATE FUNCTION io_probe_sustain_full(
 RETURNS SETOF io_probe_sustain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
 AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
-COMMENT ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) IS 'The rows of io_probe_sustain with all columns';
+COMMENT ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) IS 'Measure: io_probe_sustain with all columns';
 REVOKE ALL ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 -- The devices while the database works, as iostat shows them.
@@ -1372,7 +1372,7 @@ CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
@@ -1380,7 +1380,7 @@ CREATE FUNCTION io_probe_iostat_full(every text DEFAULT '1 s', count integer DEF
 RETURNS SETOF io_probe_iostat_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_full(text, integer, jsonb) IS 'The rows of io_probe_iostat with all columns';
+COMMENT ON FUNCTION io_probe_iostat_full(text, integer, jsonb) IS 'Look: io_probe_iostat with all columns';
 REVOKE ALL ON FUNCTION io_probe_iostat_full(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat_full(text, integer, jsonb) TO pg_monitor;
 
@@ -1450,7 +1450,7 @@ CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAUL
 RETURNS SETOF io_probe_sessions_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, and two rows for what else the devices moved: all rows together are what the devices did. Reads /proc, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, and two rows for what else the devices moved: all rows together are what the devices did. Reads /proc, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
 
@@ -1458,7 +1458,7 @@ CREATE FUNCTION io_probe_sessions_full(every text DEFAULT '1 s', count integer D
 RETURNS SETOF io_probe_sessions_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions_full(text, integer) IS 'The rows of io_probe_sessions with all columns';
+COMMENT ON FUNCTION io_probe_sessions_full(text, integer) IS 'Look: io_probe_sessions with all columns';
 REVOKE ALL ON FUNCTION io_probe_sessions_full(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions_full(text, integer) TO pg_monitor;
 
@@ -1571,7 +1571,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. The windows take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. The windows take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1583,7 +1583,7 @@ CREATE FUNCTION io_probe_readahead_full(
 RETURNS SETOF io_probe_readahead_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) IS 'The rows of io_probe_readahead with all columns';
+COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) IS 'Measure: io_probe_readahead with all columns';
 REVOKE ALL ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 -- What planner costs stand for.
@@ -1676,7 +1676,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to twice that if a time is not known to within a tenth by then. Reads from the device what the OS page cache does not hold, and drops it from there afterwards. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to twice that if a time is not known to within a tenth by then. Reads from the device what the OS page cache does not hold, and drops it from there afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1691,7 +1691,7 @@ CREATE FUNCTION io_probe_page_cost_full(
 RETURNS SETOF io_probe_page_cost_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'The rows of io_probe_page_cost with all columns';
+COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: io_probe_page_cost with all columns';
 REVOKE ALL ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 -- Values of settings, from what was measured.
@@ -1718,7 +1718,7 @@ CREATE TYPE io_probe_recommend_full_row AS (
     io_method      text
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the setting is set: cluster, tablespace, index or device';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the setting is set: cluster (also if there is but one tablespace, without a value of its own), tablespace, index or device';
 COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
 COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
@@ -1729,7 +1729,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as 
 COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
 COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a statement';
-COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
 COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
@@ -1745,7 +1745,6 @@ CREATE TYPE io_probe_recommend_row AS (
     recommended text,
     low         text,
     high        text,
-    statement   text,
     doubt       text
 );
 COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
@@ -1755,7 +1754,6 @@ COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW pri
 COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
-COMMENT ON COLUMN io_probe_recommend_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
 COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
 
 CREATE FUNCTION io_probe_recommend(
@@ -1770,7 +1768,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers (from 19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, and recommends values of settings; changes none. A NOTICE has each statement that would change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers (from 19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1785,7 +1783,7 @@ CREATE FUNCTION io_probe_recommend_full(
 RETURNS SETOF io_probe_recommend_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) IS 'The rows of io_probe_recommend with all columns';
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: io_probe_recommend with all columns';
 REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of ANALYZE's.
@@ -1848,21 +1846,21 @@ CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend also knows how long reads take, and says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see is NULL: it takes SELECT, and no row-level security for the caller';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend also knows how long reads take, and says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see is NULL: it takes SELECT, and no row-level security for the caller';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
 RETURNS SETOF io_probe_correlation_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation_full(regclass) IS 'The rows of io_probe_correlation with all columns';
+COMMENT ON FUNCTION io_probe_correlation_full(regclass) IS 'Look: io_probe_correlation with all columns';
 REVOKE ALL ON FUNCTION io_probe_correlation_full(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correct(index regclass, correlation double precision)
 RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_correct_wrapper';
-COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner uses it, in sessions of all users that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE; the caller must also own the table or, from PostgreSQL 17 on, have MAINTAIN on it';
+COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Advise: Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner uses it, in sessions of all users that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE; the caller must also own the table or, from PostgreSQL 17 on, have MAINTAIN on it';
 REVOKE ALL ON FUNCTION io_probe_correct(regclass, double precision) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
@@ -1991,31 +1989,31 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, each row has the blocks and times of the node itself and who served them, and a last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, each row has the blocks and times of the node itself and who served them, and a last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain_full(text, boolean, jsonb) IS 'The rows of io_probe_explain with all columns';
+COMMENT ON FUNCTION io_probe_explain_full(text, boolean, jsonb) IS 'Look: io_probe_explain with all columns';
 
 CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain: io_probe_explain(plan => ''...''). Names are looked up in this database, and so are sizes and settings for predictions. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain: io_probe_explain(plan => ''...''). Names are looked up in this database, and so are sizes and settings for predictions. Everyone may call it. Option page_cost: as for a query';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain_full(json, jsonb) IS 'The rows of io_probe_explain with all columns';
+COMMENT ON FUNCTION io_probe_explain_full(json, jsonb) IS 'Look: io_probe_explain with all columns';
 
 CREATE FUNCTION io_probe_explain_text(query text)
 RETURNS SETOF io_probe_explain_text_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_text_wrapper';
-COMMENT ON FUNCTION io_probe_explain_text(text) IS 'EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who served its reads, and how long it waited. The last line says whether it was the disk. Everyone may call it';
+COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who served its reads, and how long it waited. The last line says whether it was the disk. Everyone may call it';
 
 -- All that there is to know of the storage, in one call and in words.
 
@@ -2034,14 +2032,14 @@ CREATE TYPE io_probe_report_full_row AS (
     statement text
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
-COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, commit_p99, readahead, verdict, advice, missing';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding names (scans, reads, commits); for scan the path; for depth, p50 and p99 the requests in flight; for commit and commit_p99 the method; for readahead the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confidence interval of value; NULL without one';
 COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value; NULL without one';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure; NULL without a promise';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, if the interval is too wide to say, or for the rate of a limit';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and where it can''t be told: the interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; NULL for a figure, but for the size of the relation, where it is the name';
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: what the server does; from memory: more than a tenth of the scan did not come from the device. NULL for other figures, and for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';
@@ -2064,7 +2062,7 @@ CREATE FUNCTION io_probe_report_full(
 RETURNS SETOF io_probe_report_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_full_wrapper';
-COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'The lines of io_probe_report as rows, to be joined and stored';
+COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'Measure: The lines of io_probe_report as rows, to be joined and stored';
 REVOKE ALL ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_report(
@@ -2080,7 +2078,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2089,14 +2087,14 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, the status of the value is failed; if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, the status of the value is failed; if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_import_wrapper';
-COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Stores what io_probe_measure returned, here or on another server, under an optional label, and returns the number of the run. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Keep: Stores what io_probe_measure returned, here or on another server, under an optional label, and returns the number of the run. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_import(jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_record(
@@ -2108,14 +2106,14 @@ CREATE FUNCTION io_probe_record(
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
-COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Keep: Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Deletes the stored runs that started longer ago than keep, and returns their number. Less than a day is refused unless force is true. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Keep: Deletes the stored runs that started longer ago than keep, and returns their number. Less than a day is refused unless force is true. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2247,7 +2245,7 @@ COMMENT ON COLUMN io_probe_results.result IS 'The row as JSON; its keys are the 
 
 -- Comparing stored runs: their figures, the latest ones, and what has changed.
 
-CREATE TYPE io_probe_compare_row AS (
+CREATE TYPE io_probe_compare_full_row AS (
     probe     text,
     item      text,
     metric    text,
@@ -2256,30 +2254,54 @@ CREATE TYPE io_probe_compare_row AS (
     b         double precision,
     ratio     double precision,
     verdict   text,
+    remark    text,
     noise_pct double precision,
     runs      integer,
+    more_runs integer,
     a_setting text,
     b_setting text,
     object    text,
     notes     text[]
 );
+COMMENT ON TYPE io_probe_compare_full_row IS 'Row of io_probe_compare_full: one figure of both sides, or one setting that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_full_row.unit IS 'Unit of a and b; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
+COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
+COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
+COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 nothing can be told';
+COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may tell, if they are like those that there are; NULL if none are lacking, more than 1,000, or something else';
+COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting in run_b, or in the runs of label_b; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
+COMMENT ON COLUMN io_probe_compare_full_row.notes IS 'What limits the verdict, one sentence per element';
+
+CREATE TYPE io_probe_compare_row AS (
+    probe   text,
+    item    text,
+    metric  text,
+    a       double precision,
+    b       double precision,
+    ratio   double precision,
+    verdict text,
+    remark  text
+);
 COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe, or of the setting that differs';
-COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of a and b; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
-COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
-COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_compare_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 the verdict is unknown';
-COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
-COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'Value of the setting in run_b, or in the runs of label_b; NULL for a figure';
-COMMENT ON COLUMN io_probe_compare_row.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_compare_row.notes IS 'What limits the verdict, one sentence per element';
+COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
+COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
 
-CREATE TYPE io_probe_changes_row AS (
+CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
     object    text,
     item      text,
@@ -2289,51 +2311,99 @@ CREATE TYPE io_probe_changes_row AS (
     now       double precision,
     ratio     double precision,
     verdict   text,
+    remark    text,
     noise_pct double precision,
     runs      integer,
+    more_runs integer,
     since     timestamp with time zone,
     run_id    bigint,
     notes     text[]
+);
+COMMENT ON TYPE io_probe_changes_full_row IS 'Row of io_probe_changes_full: one figure of one series';
+COMMENT ON COLUMN io_probe_changes_full_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
+COMMENT ON COLUMN io_probe_changes_full_row.object IS 'What was measured';
+COMMENT ON COLUMN io_probe_changes_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_changes_full_row.metric IS 'Name of the figure, which is a column of the probe';
+COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of before and now';
+COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
+COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
+COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
+COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of runs before the last runs that count: those that others disturbed are set aside while enough others are left; with fewer than 10 nothing can be told';
+COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may tell (argument last, if it is larger by as many), if they are like those that there are; NULL if none are lacking, more than 1,000, or something else';
+COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
+COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
+COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict, one sentence per element';
+
+CREATE TYPE io_probe_changes_row AS (
+    probe   text,
+    object  text,
+    item    text,
+    metric  text,
+    before  double precision,
+    now     double precision,
+    verdict text,
+    remark  text
 );
 COMMENT ON TYPE io_probe_changes_row IS 'Row of io_probe_changes: one figure of one series';
 COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
 COMMENT ON COLUMN io_probe_changes_row.metric IS 'Name of the figure, which is a column of the probe';
-COMMENT ON COLUMN io_probe_changes_row.unit IS 'Unit of before and now';
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
-COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
-COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better, worse, same (within the noise) or unknown';
-COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_row.runs IS 'Number of runs before the last runs that count: those that others disturbed are set aside while enough others are left; with fewer than 10 the verdict is unknown';
-COMMENT ON COLUMN io_probe_changes_row.since IS 'When the first of the last runs started';
-COMMENT ON COLUMN io_probe_changes_row.run_id IS 'Number of the last run in io_probe_runs';
-COMMENT ON COLUMN io_probe_changes_row.notes IS 'What limits the verdict, one sentence per element';
+COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
-COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? One row for each figure, then one for each setting that differs. Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Keep: Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? One row for each figure, then one for each setting and argument that differs. Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint) TO pg_monitor;
+
+CREATE FUNCTION io_probe_compare_full(run_a bigint, run_b bigint)
+RETURNS SETOF io_probe_compare_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
+COMMENT ON FUNCTION io_probe_compare_full(bigint, bigint) IS 'Keep: io_probe_compare with all columns';
+REVOKE ALL ON FUNCTION io_probe_compare_full(bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_compare_full(bigint, bigint) TO pg_monitor;
 
 CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series or, if the other label lacks the series, with that of the same probe, object and arguments. What only one label has is left out. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series or, if the other label lacks the series, with that of the same probe, object and arguments. Of the same probe and object with other arguments, the arguments are shown. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
+
+CREATE FUNCTION io_probe_compare_full(label_a text, label_b text)
+RETURNS SETOF io_probe_compare_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
+COMMENT ON FUNCTION io_probe_compare_full(text, text) IS 'Keep: io_probe_compare with all columns';
+REVOKE ALL ON FUNCTION io_probe_compare_full(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_compare_full(text, text) TO pg_monitor;
 
 CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAULT false)
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows the figures of what is in use (for sync the current method, for readahead the kernel''s window, for scans and random reads all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows the figures of what is in use (for sync the current method, for readahead the kernel''s window, for scans and random reads all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
+
+CREATE FUNCTION io_probe_changes_full(last integer DEFAULT 1, all_items boolean DEFAULT false)
+RETURNS SETOF io_probe_changes_full_row
+LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
+AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
+COMMENT ON FUNCTION io_probe_changes_full(integer, boolean) IS 'Keep: io_probe_changes with all columns';
+REVOKE ALL ON FUNCTION io_probe_changes_full(integer, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION io_probe_changes_full(integer, boolean) TO pg_monitor;
 
 -- Comparing stored runs: their figures, the latest ones, and what has changed.
 
@@ -2366,7 +2436,8 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                    WHEN 'readahead' THEN CASE line.result OPERATOR(pg_catalog.->>) 'mode' WHEN 'kernel' THEN 'kernel'
                        ELSE pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'mode', ' ', line.result OPERATOR(pg_catalog.->>) 'window_kb', ' kB') END
                    -- In wal_segment a method is direct if the server's is. In other sections direct has a row of its own.
-                   WHEN 'sync' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'section', ' ', line.result OPERATOR(pg_catalog.->>) 'method',
+                   WHEN 'sync' THEN pg_catalog.concat(NULLIF(line.result OPERATOR(pg_catalog.->>) 'section', 'wal_segment') OPERATOR(pg_catalog.||) ' ',
+                       line.result OPERATOR(pg_catalog.->>) 'method',
                        CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'direct')::pg_catalog.bool AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.<>) 'wal_segment'
                             THEN ' direct' END,
                        ' ' OPERATOR(pg_catalog.||) NULLIF(line.result OPERATOR(pg_catalog.->>) 'writes', '1') OPERATOR(pg_catalog.||) ' x',
@@ -2376,7 +2447,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                        ' depth ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'depth'))
                    ELSE (line.result OPERATOR(pg_catalog.->>) 'path') OPERATOR(pg_catalog.||)
                        CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'device_pct')::pg_catalog.float8 OPERATOR(pg_catalog.<) 90::pg_catalog.float8
-                            THEN ', from memory' ELSE '' END
+                            THEN ', cached' ELSE '' END
                END AS item
         FROM io_probe_results AS line WHERE line.run_id OPERATOR(pg_catalog.=) run.id
         OFFSET 0
@@ -2409,13 +2480,13 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     SELECT line.item, line.metric, line.unit, line.value, line.low, line.high, line.more_is_better, line.ordinal
     FROM (
         SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END,
-                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', from memory' END) AS item,
+                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', cached' END) AS item,
                known.metric, known.unit, known.more_is_better, line.ordinal,
                (line.result OPERATOR(pg_catalog.->>) 'value')::pg_catalog.float8 AS value,
                (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
                (line.result OPERATOR(pg_catalog.->>) 'high')::pg_catalog.float8 AS high
         FROM (VALUES ('scan', 'mib_s', 'MiB/s', true), ('depth', 'iops', '1/s', true), ('p99', 'p99_us', 'us', false),
-                     ('commit', 'op_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
+                     ('commit', 'op_us', 'us', false), ('commit_p99', 'p99_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
         ) AS known (section, metric, unit, more_is_better), io_probe_results AS line
         WHERE run.probe OPERATOR(pg_catalog.=) 'report' AND line.run_id OPERATOR(pg_catalog.=) run.id
               AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.=) known.section
@@ -2434,7 +2505,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, from memory';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
@@ -3331,7 +3402,7 @@ COMMENT ON VIEW io_probe_recommend_history IS 'What io_probe_recommend_full retu
 COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_recommend_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the setting is set: cluster, tablespace, index or device';
+COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the setting is set: cluster (also if there is but one tablespace, without a value of its own), tablespace, index or device';
 COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
 COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
 COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
@@ -3342,7 +3413,7 @@ COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value that is as g
 COMMENT ON COLUMN io_probe_recommend_history.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
 COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
 COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a statement';
-COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
+COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
 COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
 COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or would have been';

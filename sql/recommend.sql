@@ -211,3 +211,10 @@ ROLLBACK;
 RESET pg_io_probe.scratch_reserve;
 DROP TABLE advised, few, unlogged_advice, own_advice, settings_before, result;
 DROP TABLESPACE regress_io_probe_advice;
+
+-- where there is but one tablespace, a setting is one of the server, unless the tablespace has it already
+SELECT count(*) FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global');
+SELECT setting, scope, name, applies FROM io_probe_recommend_full(duration => '1 ms', settings => '{random_page_cost,effective_io_concurrency}');
+ALTER TABLESPACE pg_default SET (random_page_cost = 3);
+SELECT setting, scope, name, applies FROM io_probe_recommend_full(duration => '1 ms', settings => '{random_page_cost,effective_io_concurrency}');
+ALTER TABLESPACE pg_default RESET (random_page_cost);

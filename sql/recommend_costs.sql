@@ -26,6 +26,8 @@ SELECT spcname AS own_tablespace FROM pg_database d JOIN pg_tablespace t ON t.oi
 LOAD 'pg_io_probe';
 SET pg_io_probe.max_duration = '10min';
 LOAD 'plpgsql';
+-- (notices of statements are as the times are)
+SET client_min_messages = warning;
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- beside others who are at work here the times may be too few, or too vague: several tries, each longer than the last
@@ -226,7 +228,6 @@ SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (S
 SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', 'seq_page', '{correlation}', '2 s')
   WHERE name ~ 'late_late$' AND EXISTS (SELECT FROM told WHERE statement IS NOT NULL) AND NOT (current_source = 'io_probe_corrections' AND current = (SELECT recommended FROM told WHERE statement IS NOT NULL));
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
-RESET client_min_messages;
 SELECT count(*) FROM io_probe_corrections;
 -- from 18 on the statistics can be set instead, where the planner takes them as they are
 SELECT name, instead FROM told WHERE statement IS NOT NULL AND current_setting('server_version_num')::int >= 180000

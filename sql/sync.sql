@@ -9,7 +9,7 @@ SELECT DISTINCT coalesce(fs_type, '') IN ('btrfs', 'zfs', 'f2fs') AS unlogged FR
   WHERE object = 'wal' \gset
 \if :unlogged
 SELECT count(*), bool_and(status = 'unsupported' AND ops = 0 AND notes <> '{}') AS unsupported
-  FROM io_probe_sync_full(duration => '40 ms');
+  FROM io_probe_sync_full(sections => '{all}', duration => '40 ms');
 \quit
 \endif
 SELECT current_setting('wal_block_size')::int / 1024 AS wal_kb \gset
@@ -22,7 +22,7 @@ CREATE FUNCTION server_direct(method text) RETURNS boolean LANGUAGE sql AS $$
 $$;
 
 -- a row for each way to make writes durable, in this order (sizes in WAL blocks, those of open_sync_size in kB)
-CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync_full(duration => '200 ms') WITH ORDINALITY;
+CREATE TABLE result AS SELECT 'all' AS run, * FROM io_probe_sync_full(sections => '{all}', duration => '200 ms') WITH ORDINALITY;
 SELECT section, method, CASE WHEN section <> 'wal_segment' THEN direct END AS direct, writes,
        write_kb / CASE WHEN section = 'open_sync_size' THEN 1 ELSE :wal_kb::float8 END AS size,
        status = 'ok' OR direct AND status IN ('unsupported', 'void') AS status
@@ -32,8 +32,8 @@ SELECT method, write_kb, direct FROM result WHERE section = 'wal_segment' AND di
 -- sections are picked; their order is not, and each comes once
 SELECT section, count(*) FROM io_probe_sync_full(sections => '{no_sync,other_fd,one_write,no_sync}', duration => '1 ms')
   WITH ORDINALITY GROUP BY section ORDER BY min(ordinality);
--- NULL stands for the default
-SELECT count(*), count(DISTINCT section) AS sections, min(depth) AS depth, max(depth) AS depth
+-- NULL stands for the default: what a commit does, by each method
+SELECT count(*), count(DISTINCT method) AS methods, min(section) AS section, max(write_kb) = :wal_kb AS one_block, max(depth) AS depth
   FROM io_probe_sync_full(NULL, duration => '40 ms', write_kb => NULL, sections => NULL, depth => NULL, options => NULL);
 SELECT (io_probe_sync_full(duration => '1 ms', sections => '{no_sync}', options => 'null')).section;
 
@@ -42,17 +42,17 @@ INSERT INTO result SELECT 'long', * FROM io_probe_sync_full(duration => '1 s', s
   WITH ORDINALITY;
 INSERT INTO result SELECT 'some', * FROM io_probe_sync_full(duration => '2 s', write_kb => 1, sections => '{other_fd}',
                                                        options => '{"max_bytes": 307200}') WITH ORDINALITY;
-INSERT INTO result SELECT 'odd', * FROM io_probe_sync_full(duration => '200 ms', write_kb => 3) WITH ORDINALITY;
+INSERT INTO result SELECT 'odd', * FROM io_probe_sync_full(sections => '{all}', duration => '200 ms', write_kb => 3) WITH ORDINALITY;
 INSERT INTO result SELECT 'direct', * FROM io_probe_sync_full(duration => '80 ms', sections => '{wal_segment}',
                                                          options => '{"direct": true}') WITH ORDINALITY;
 INSERT INTO result SELECT 'cached', * FROM io_probe_sync_full(duration => '80 ms', sections => '{wal_segment}',
                                                          options => '{"direct": false}') WITH ORDINALITY;
-INSERT INTO result SELECT 'shared', * FROM io_probe_sync_full(duration => '480 ms', depth => 4) WITH ORDINALITY;
+INSERT INTO result SELECT 'shared', * FROM io_probe_sync_full(sections => '{all}', duration => '480 ms', depth => 4) WITH ORDINALITY;
 INSERT INTO result SELECT 'shared direct', * FROM io_probe_sync_full(duration => '80 ms', depth => 3,
                                                                 options => '{"direct": true}') WITH ORDINALITY;
 INSERT INTO result SELECT 'small', * FROM io_probe_sync_full(duration => '320 ms', depth => 4,
                                                         options => '{"commit_bytes": 100}') WITH ORDINALITY;
-INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync_full('pg_default', duration => '200 ms') WITH ORDINALITY;
+INSERT INTO result SELECT 'tablespace', * FROM io_probe_sync_full('pg_default', sections => '{all}', duration => '200 ms') WITH ORDINALITY;
 INSERT INTO result SELECT 'slow', * FROM io_probe_sync_full(duration => '240 ms', sections => '{other_fd}',
                                                        options => '{"max_iops": 20}') WITH ORDINALITY;
 CREATE VIEW judged AS
@@ -168,7 +168,7 @@ SET pg_io_probe.scratch_reserve = 2147483647;
 \set VERBOSITY terse
 DO $$
 BEGIN
-  PERFORM io_probe_sync_full(duration => '40 ms');
+  PERFORM io_probe_sync_full(sections => '{all}', duration => '40 ms');
 EXCEPTION WHEN disk_full THEN
   RAISE NOTICE '%', regexp_replace(SQLERRM, '"/.*"(.*) \d+', '"..."\1 ...');
 END $$;
@@ -178,7 +178,7 @@ SELECT DISTINCT status, substring(notes::text, 'the segment was \d+ kB long') AS
   FROM io_probe_sync_full(duration => '80 ms', sections => '{wal_segment}', options => '{"direct": false}');
 DO $$
 BEGIN
-  PERFORM io_probe_sync_full(duration => '40 ms', write_kb => 1024);
+  PERFORM io_probe_sync_full(sections => '{all}', duration => '40 ms', write_kb => 1024);
 EXCEPTION WHEN OTHERS THEN
   RAISE NOTICE '%', SQLERRM;
 END $$;

@@ -82,7 +82,7 @@ impl Begin {
         self.check_rights()?;
         let (lock, relation) = match rel {
             Some(rel) => self.alone(rel, Fork::Main).map(|(lock, relation)| (lock, Some(relation)))?,
-            None => (ProbeLock::acquire(self.waits)?, None),
+            None => (self.lock()?, None),
         };
         Ok((self.start(Some(lock), rel)?, relation))
     }
@@ -91,7 +91,7 @@ impl Begin {
     pub(crate) fn on_place<T>(self, find: impl Fn() -> Result<T>) -> Result<(Call, T)> {
         self.check_rights()?;
         find()?;
-        let lock = ProbeLock::acquire(self.waits)?;
+        let lock = self.lock()?;
         let place = find()?;
         Ok((self.start(Some(lock), None)?, place))
     }
@@ -122,7 +122,13 @@ impl Begin {
     fn alone(&self, rel: pg_sys::Oid, fork: Fork) -> Result<(ProbeLock, ProbedRelation)> {
         check_may_read(rel)?;
         loop {
-            let lock = ProbeLock::acquire(self.waits)?;
+            let lock = match ProbeLock::acquire_if_free()? {
+                Some(lock) => lock,
+                None => {
+                    self.check_readable(rel, fork)?;
+                    self.lock()?
+                }
+            };
             if let Some(_held) = Held::take(rel) {
                 return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
             }
@@ -138,10 +144,19 @@ impl Begin {
         }
     }
 
+    fn lock(&self) -> Result<ProbeLock> {
+        ProbeLock::acquire(self.waits, Probe::name_of)
+    }
+
+    /// Refuses, before it waits for another probe, what it could not read after it.
+    fn check_readable(&self, rel: pg_sys::Oid, fork: Fork) -> Result<()> {
+        Held::take(rel).map_or(Ok(()), |_held| ProbedRelation::open(rel, fork, self.probe).map(drop))
+    }
+
     fn start(&self, lock: Option<ProbeLock>, rel: Option<pg_sys::Oid>) -> Result<Call> {
         let charge = statement_budget::start()?;
         interrupts::shut_down_at_exit();
-        let progress = Progress::start(self.probe as i64, self.probe.waits_for(), rel);
+        let progress = Progress::start(self.probe as i64, self.probe.waits_for(), rel, time_left());
         Ok(Call { progress, ended: Cell::new(None), _charge: charge, _lock: lock })
     }
 }

@@ -238,6 +238,9 @@ class Corrections(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "during recovery"):
             self.keep(session)
         # So it refuses what io_probe_recommend advises. By such a cost hardly an index is used, which is sure to be wrong.
+        # The only tablespace has the setting of its own.
+        self.control.run("ALTER TABLESPACE pg_default SET (random_page_cost = 10000)")
+        self.addCleanup(self.control.run, "ALTER TABLESPACE pg_default RESET (random_page_cost)")
         # A restart replays what was written since a checkpoint.
         self.control.run("CHECKPOINT")
         standby.catch_up()
@@ -245,7 +248,6 @@ class Corrections(unittest.TestCase):
             # On a standby nothing can be taken out of shared buffers, and each call leaves some blocks there.
             standby.restart()
             with Session(host=standby.host) as session:
-                session.run("SET random_page_cost = 10000")
                 rows = session.rows(rows_of("recommend", "ranged", settings=["random_page_cost"], cold=True, duration=duration))
             if rows[0]["statement"]:
                 break

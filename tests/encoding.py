@@ -67,7 +67,7 @@ class Encodings(unittest.TestCase):
         numbers = [session.value(f"SELECT {record}") for _ in range(2)]
         run = session.row(f"SELECT * FROM io_probe_runs WHERE id = {numbers[0]}")
         self.assertEqual((run["status"], run["object"], run["label"]), ("ok", f"public.t{letter}", f"l{letter}"))
-        for call in ["changes(1)", f"compare({numbers[0]}, {numbers[1]})", f"compare('l{letter}', 'l{letter}')"]:
+        for call in ["changes_full(1)", f"compare_full({numbers[0]}, {numbers[1]})", f"compare_full('l{letter}', 'l{letter}')"]:
             rows = session.rows(f"SELECT * FROM io_probe_{call} WHERE verdict IS NOT NULL")
             self.assertEqual({row["object"] for row in rows}, {f"public.t{letter}"})
         rows = session.rows("SELECT * FROM io_probe_seqscan_history")

@@ -50,7 +50,7 @@ GOOD_TEXTS = {
     "mode": ["read", "write", "pingpong"],
     "fork": ["main", "fsm", "vm"],
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
-    "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync"],
+    "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "all"],
     "unit": ["cpu", "seq_page"],
     "like": ["now"],
     "writing": ["data", "sequential", "wal"],

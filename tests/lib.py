@@ -181,8 +181,8 @@ class Session:
         self.start(f"SELECT row_to_json(r) FROM ({query}) AS r")
 
     def finish_rows(self):
-        """The rows of the query that was sent."""
-        return [json.loads(line) for line in self.finish()]
+        """The rows of the query that was sent, without what it told besides."""
+        return [json.loads(line) for line in self.finish() if not re.match("(NOTICE|DETAIL|HINT|LOCATION):  ", line)]
 
     def row(self, query):
         """The one row of a query."""

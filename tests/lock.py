@@ -58,8 +58,27 @@ class Lock(unittest.TestCase):
                 with self.assertRaises(Failure) as raised:
                     self.second.rows(probe.query)
                 self.assertEqual(raised.exception.sqlstate, "55006")
-                self.assertRegex(str(raised.exception), rf"DETAIL: .*\b{self.first.pid}\b")
+                self.assertRegex(str(raised.exception), rf'DETAIL: .*PID {self.first.pid} \(role ".+"\) has been running '
+                                                        r"io_probe_seqscan for \d+ s, and ends it within \d+ s")
+                self.assertRegex(str(raised.exception), "HINT: .*wait")
                 self.assertEqual(self.control.rows(held), [])
+
+    def test_wrong_arguments_are_told_before_the_other_probe(self):
+        self.start_first()
+        wrong = [
+            ("io_probe_seqscan('pg_tables')", "42809"),
+            ("io_probe_seqscan('probed', fork => 'init')", "22023"),
+            ("io_probe_random('pg_tables', options => '{\"wait\": true}')", "42809"),
+            ("io_probe_recommend('probed', duration => '1 month')", "22023"),
+            ("io_probe_recommend('pg_tables')", "42809"),
+            ("io_probe_sync(sections => '{none}')", "22023"),
+            ("io_probe_sync(write_kb => 8)", "22023"),
+        ]
+        for query, sqlstate in wrong:
+            with self.subTest(query):
+                with self.assertRaises(Failure) as raised:
+                    self.second.rows(f"SELECT * FROM {query}")
+                self.assertEqual(raised.exception.sqlstate, sqlstate, raised.exception)
 
     def test_a_report_beside_a_probe_says_what_is_missing(self):
         self.start_first()

@@ -70,7 +70,7 @@ def probes(session, spcname="pg_default"):
         Probe("ping, read", "ping", {"count": 20, "every": "1 ms"}),
         Probe("ping, write", "ping", {"count": 20, "every": "1 ms", "mode": "write"}),
         Probe("ping, both, os", "ping", {"count": 20, "every": "1 ms", "mode": "pingpong", "path": "os"}),
-        Probe("sync, wal", "sync", {"duration": "40 ms"}, on_table=False),
+        Probe("sync, wal", "sync", {"duration": "40 ms", "sections": ["all"]}, on_table=False),
         Probe("sync, wal at 8", "sync", {"duration": "320 ms", "sections": ["wal_segment"], "depth": 8}, on_table=False),
         Probe("sync, tablespace", "sync", {"duration": "70 ms", "spcname": spcname,
                                            "sections": ["one_write", "wal_segment"]}, on_table=False),

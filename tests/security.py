@@ -413,7 +413,7 @@ class RightsAttacks(unittest.TestCase):
             FROM pg_attribute, LATERAL (SELECT substring(attrelid::regclass::text, '^io_probe_(.*)_full_row$')) AS p (probe)
             WHERE attrelid IN (SELECT c.oid FROM pg_class AS c JOIN pg_depend AS d ON d.objid = c.reltype AND d.deptype = 'e'
                                JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'pg_io_probe')
-                AND probe NOT IN ('correlation', 'explain', 'sessions')""")
+                AND probe NOT IN ('changes', 'compare', 'correlation', 'explain', 'sessions')""")
         stored = collections.Counter()
 
         def row(probe, number):
@@ -558,7 +558,7 @@ class RightsAttacks(unittest.TestCase):
                 for _ in range(2):
                     session.run(f"EXECUTE record({label})")
                 session.run(f"SET standard_conforming_strings = {strings}; SET backslash_quote = on")
-                rows = session.rows(f"SELECT * FROM io_probe_compare({label}, {label})")
+                rows = session.rows(f"SELECT * FROM io_probe_compare_full({label}, {label})")
                 self.assertEqual([row["object"] for row in rows], [f"{code}.{code}"])
                 rows = session.rows(f"SELECT * FROM io_probe_recommend_full({oid}, '{{random_page_cost}}', '1 s')")
                 self.assertEqual([row["setting"] for row in rows], ["random_page_cost"])

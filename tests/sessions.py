@@ -158,9 +158,9 @@ class Sessions(unittest.TestCase):
             self.watcher.start_rows(rows_of("report_full", "one", duration="6 s", options={"max_mib_s": 20}))
             while self.watcher.busy():
                 writer.run("CREATE TABLE written AS SELECT repeat('x', 900) FROM generate_series(1, 100000); CHECKPOINT; DROP TABLE written")
-        (trust,) = [line for line in self.watcher.finish_rows() if line["section"] == "trust"]
-        self.assertIn(trust["item"], ["fair", "poor"])
-        self.assertRegex(trust["finding"], r"\d+ % of the disk traffic was not the probes' \((client backend|checkpointer) ")
+        trust = [line for line in self.watcher.finish_rows() if line["section"] == "trust"]
+        self.assertLessEqual({line["item"] for line in trust}, {"fair", "poor"})
+        self.assertRegex(trust[0]["finding"], r"\d+ % of the disk traffic was not the probes' \((client backend|checkpointer) ")
 
     def test_nobody_sees_more_than_pg_stat_activity_shows(self):
         with Session() as session:

@@ -371,7 +371,7 @@ class SystemCalls(Sync):
     def check_all(self, direct):
         """`direct` says by method: does the server write its WAL with O_DIRECT?"""
         self.session.run("CREATE TABLE IF NOT EXISTS written (id int)")
-        rows = self.session.rows(rows_of("sync", duration="80 ms"))
+        rows = self.session.rows(rows_of("sync", sections=["all"], duration="80 ms"))
         self.assertEqual([identity({**row, "direct": bool(row["direct"])}) for row in rows], expected_rows(direct))
         self.assert_all_ok(rows)
         for section in SYNC_SECTIONS:
@@ -386,7 +386,7 @@ class SystemCalls(Sync):
 
     def check_method(self, method, direct):
         self.change("wal_sync_method", method)
-        rows = self.session.rows(rows_of("sync", duration="80 ms"))
+        rows = self.session.rows(rows_of("sync", sections=["all"], duration="80 ms"))
         self.assert_current(rows, method, direct)
         # The row of one WAL block is the server's own commit.
         (row,) = [row for row in rows if row["in_use"] and row["section"] == "wal_segment"
@@ -527,7 +527,7 @@ class SystemCalls(Sync):
         """With fsync = off, no row is what the server does."""
         self.addCleanup(self.change, "fsync", None)
         self.change("fsync", "off")
-        rows = self.session.rows(rows_of("sync", duration="80 ms"))
+        rows = self.session.rows(rows_of("sync", sections=["all"], duration="80 ms"))
         self.assertEqual([row for row in rows if row["in_use"]], [])
         self.assertIn("fsync", " ".join(note for row in rows for note in row["notes"]))
 
@@ -755,7 +755,7 @@ class Injected(Sync):
 
     def test_any_call(self):
         """Each kind of call on a scratch file at some moments of a call of all sections: none fails unseen."""
-        query = rows_of("sync", duration="200 ms")
+        query = rows_of("sync", sections=["all"], duration="200 ms")
         with Trace(self.session.pid) as trace:
             self.assert_all_ok(self.session.rows(query))
         seen = collections.Counter()
@@ -988,7 +988,7 @@ class Copies(Sync):
         as_server("pg_ctl", "restart", "-w", "-D", standby.data, "-l", os.path.join(standby.host, "log"))
         standby.control = Session(host=standby.host)
         self.assertTrue(standby.control.value("SELECT pg_is_in_recovery()"))
-        rows = standby.control.rows(rows_of("sync", duration="200 ms"))
+        rows = standby.control.rows(rows_of("sync", sections=["all"], duration="200 ms"))
         # What the walreceiver writes, the startup process reads: never past the page cache.
         self.assertEqual([identity({**row, "direct": bool(row["direct"])}) for row in rows],
                          expected_rows(dict.fromkeys(METHODS, False)))

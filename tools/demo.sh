@@ -95,8 +95,7 @@ show 'Keep what a probe finds, with when, where and under which settings: twelve
 FROM generate_series(1, 12);"
 
 show 'Does the last one differ from the first by more than such runs do by themselves?' \
-    "SELECT probe, item, metric, unit, a, b, ratio, verdict, noise_pct, runs
-FROM io_probe_compare((SELECT min(id) FROM io_probe_runs), (SELECT max(id) FROM io_probe_runs));"
+    "SELECT * FROM io_probe_compare((SELECT min(id) FROM io_probe_runs), (SELECT max(id) FROM io_probe_runs));"
 
 if [ -n "${KEEP:-}" ]; then
     trap - EXIT

@@ -76,7 +76,7 @@ expect() {
         sleep 1
     done
     tail -n 5 "$cluster/tmp/exporter.log" "$cluster/tmp/prometheus.log" >&2
-    sql -c 'SELECT item, metric, before, now, verdict, noise_pct, notes FROM io_probe_changes()' >&2
+    sql -c 'SELECT item, metric, before, now, verdict, noise_pct, notes FROM io_probe_changes_full()' >&2
     give_up "FAILED  $2"
 }
 

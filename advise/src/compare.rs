@@ -10,17 +10,24 @@
 //! A run's own row knows what others took from it
 //! ([`taken`](io_probe_core::machine::disturbance::taken)). Runs that were disturbed are set aside where
 //! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
-//! else the verdict is [`Verdict::Unknown`].
+//! else the verdict is [`Verdict::CantTell`].
+//!
+//! Nor is "no difference was found" the same as "there is none": two runs on a noisy device differ by anything.
+//! [`Verdict::Same`] is an equivalence test: the 95 % interval of the ratio, which is the difference of ln with
+//! the noise at [`LEVEL`] to either side, must lie within 1 / [`ALIKE`] to [`ALIKE`]. So sides that differ by a
+//! factor of [`ALIKE`] are called the same in one case of forty. What is neither different nor the same can't
+//! be told, and [`Comparison::more_runs`] says how many runs are lacking.
 //!
 //! # Limitations and caveats
-//! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::Unknown`].
+//! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::CantTell`].
 //! - A level that shifts just between two sides, of which each ran at a stretch, looks like a difference, and
 //!   so does a steep drift over both. Only the rows' evidence may know better. Take turns.
 //! - Figures are compared one by one, at [`LEVEL`]. Judge many of them at the level of [`holm`].
 //! - A difference of less than [`RESOLUTION`] is never called one: percentiles come from histograms with two
 //!   digits.
 //!
-//! Source: Student (1908), "The probable error of a mean"; those of `noise`.
+//! Sources: Student (1908), "The probable error of a mean"; Schuirmann (1987), "A comparison of the two
+//! one-sided tests procedure" for equivalence; those of `noise`.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +36,9 @@ use statrs::function::erf::{erfc, erfc_inv};
 
 mod levels;
 mod noise;
+mod touch;
+
+pub use touch::can_touch;
 
 use noise::{Noise, Point};
 
@@ -37,6 +47,16 @@ pub const MIN_RUNS: usize = 10;
 
 /// Differences of ln below this are none.
 pub const RESOLUTION: f64 = 0.01;
+
+/// Sides that differ by this factor are not called the same.
+pub const ALIKE: f64 = 1.3;
+
+/// Noise must be less by this factor if it is to tell in four cases of five: the figure of more runs is
+/// another one, whose 80 % quantile is 0.43 of the half-width of its 95 % interval away.
+const SURELY: f64 = 1.43;
+
+/// Most runs that are said to be lacking.
+const MOST_MORE_RUNS: usize = 1000;
 
 /// How often sides that do not differ may be called different.
 pub const LEVEL: f64 = 0.05;
@@ -73,10 +93,21 @@ pub enum Verdict {
     Better,
     /// It differs for the worse.
     Worse,
-    /// It does not differ by more than the noise.
+    /// It surely differs by a factor of less than [`ALIKE`].
     Same,
-    /// Nothing can be said, see [`Comparison::unknown`].
-    Unknown,
+    /// Nothing can be said: for want of runs, or see [`Comparison::unknown`].
+    CantTell,
+    /// It differs, but what is known to be different of the sides is not the reason, see [`can_touch`].
+    OtherCause,
+}
+
+/// Which sides get more runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growing {
+    /// Both, as many each.
+    Both,
+    /// The second; the first is the past.
+    Second,
 }
 
 impl Verdict {
@@ -86,7 +117,8 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Same => "same",
-            Self::Unknown => "unknown",
+            Self::CantTell => "can't tell",
+            Self::OtherCause => "other cause",
         }
     }
 }
@@ -115,7 +147,7 @@ pub struct Comparison {
     pub runs: usize,
     /// Runs of both sides that others disturbed, and that do not count.
     pub set_aside: usize,
-    /// Why every verdict is [`Verdict::Unknown`].
+    /// Why every verdict is [`Verdict::CantTell`], if it is not for the noise.
     pub unknown: Option<Unknown>,
     /// Runs of each side that count.
     pub compared: [usize; 2],
@@ -187,8 +219,14 @@ impl Comparison {
     /// What is said where a share `level` of equal sides may be called different; usually [`LEVEL`].
     pub fn verdict(&self, level: f64) -> Verdict {
         match &self.judged {
-            None => Verdict::Unknown,
-            Some(judged) if judged.chance() > level => Verdict::Same,
+            None => Verdict::CantTell,
+            Some(judged) if judged.chance() > level => {
+                if judged.is_alike() {
+                    Verdict::Same
+                } else {
+                    Verdict::CantTell
+                }
+            }
             Some(judged) if judged.is_gain => Verdict::Better,
             Some(_) => Verdict::Worse,
         }
@@ -198,6 +236,43 @@ impl Comparison {
     /// fifth.
     pub fn noise(&self, level: f64) -> Option<f64> {
         self.judged.as_ref().map(|judged| judged.bound(level).exp_m1())
+    }
+
+    /// How many more runs tell, of each side that grows, in four cases of five if the figures are what they
+    /// seem: as many as make the noise small enough for `better` or `worse`, or else for `same`. Noise falls
+    /// as with independent runs, so that those that are alike may need more. None where none are lacking, or runs are not what lacks, or
+    /// more than 1,000 do.
+    pub fn more_runs(&self, level: f64, growing: Growing) -> Option<usize> {
+        let of_each = |runs: usize| if growing == Growing::Both { runs.div_ceil(2) } else { runs };
+        match (&self.judged, self.unknown) {
+            (_, Some(Unknown::FewRuns)) => Some(of_each(MIN_RUNS.saturating_sub(self.runs)).max(1)),
+            (Some(judged), _) if self.verdict(level) == Verdict::CantTell => {
+                let [a, b] = self.compared.map(|runs| runs as f64);
+                let noise = |more: f64| {
+                    let of_a = if growing == Growing::Both { a + more } else { a };
+                    ((1.0 / of_a + 1.0 / (b + more)) / (1.0 / a + 1.0 / b)).sqrt()
+                };
+                let enough = judged.noise_to_tell(level);
+                (1..=MOST_MORE_RUNS).find(|more| noise(*more as f64) < enough)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is lacking for a verdict, in a few words; None if nothing is. The sides have these names.
+    pub fn remark(&self, level: f64, growing: Growing, [a, b]: [&str; 2]) -> Option<String> {
+        match self.unknown {
+            Some(Unknown::NoFigure([false, false])) => Some("no figures".to_owned()),
+            Some(Unknown::NoFigure([has_a, _])) => Some(format!("none in {}", if has_a { b } else { a })),
+            Some(Unknown::Others(_)) => Some("others".to_owned()),
+            _ if self.verdict(level) != Verdict::CantTell => None,
+            _ => Some(match self.more_runs(level, growing) {
+                None => "too noisy".to_owned(),
+                Some(more) if growing == Growing::Both => format!("{more} more each"),
+                Some(1) => "1 more run".to_owned(),
+                Some(more) => format!("{more} more runs"),
+            }),
+        }
     }
 
     /// What limits the verdict, a sentence each. The sides have these names.
@@ -239,6 +314,18 @@ impl Judged {
         }
         let within = erfc(difference / self.within_runs * erfc_inv(LEVEL));
         self.between_runs.chance(difference).max(within)
+    }
+
+    /// Does the interval of the difference exclude one by a factor of [`ALIKE`]?
+    fn is_alike(&self) -> bool {
+        self.difference.abs() + self.bound(LEVEL) <= ALIKE.ln()
+    }
+
+    /// The noise with which this difference would tell something, over what it is.
+    fn noise_to_tell(&self, level: f64) -> f64 {
+        let difference = self.difference.abs();
+        let for_change = if difference > RESOLUTION { difference / self.bound(level) } else { 0.0 };
+        for_change.max((ALIKE.ln() - difference) / self.bound(LEVEL)) / SURELY
     }
 
     fn bound(&self, level: f64) -> f64 {

@@ -116,13 +116,22 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// By bytes of one's own and of others, and by stolen time in percent. None without bytes, unless the
-    /// stolen time alone makes it poor.
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Fair => "fair",
+            Self::Poor => "poor",
+        }
+    }
+
+    /// By bytes of one's own and of others, and by stolen time in percent. None without bytes of one's own,
+    /// which others could have disturbed, unless the stolen time alone makes it poor.
     pub fn of((own, others): (u64, u64), steal_pct: Option<f64>) -> Option<Self> {
         if steal_pct.is_some_and(|steal| steal > 10.0) {
             return Some(Self::Poor);
         }
-        if own + others == 0 {
+        if own == 0 {
             return None;
         }
         let share = others as f64 / (own + others) as f64;
@@ -196,6 +205,7 @@ mod tests {
         assert_eq!(by(1000, 600, 0.0), Some(Trust::Poor));
         assert_eq!(by(1000, 0, 11.0), Some(Trust::Poor));
         assert_eq!(Trust::of((0, 0), None), None);
+        assert_eq!(Trust::of((0, 1 << 30), Some(0.0)), None);
         assert_eq!(Trust::of((0, 0), Some(0.0)), None);
         assert_eq!(Trust::of((0, 0), Some(11.0)), Some(Trust::Poor));
     }

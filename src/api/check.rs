@@ -31,7 +31,15 @@ fn row(
     value: impl Into<Text>,
     what_to_do: Option<&'static str>,
 ) -> CheckRow {
-    CheckRow { item: item.into(), status, value: value.into(), what_to_do }
+    // In lines, so that psql shows a row in a hundred columns.
+    let [value, what_to_do] = [(value.into(), 25), (what_to_do.unwrap_or_default().into(), 24)]
+        .map(|(text, width): (Text, usize)| Text::from(textwrap::fill(&text, width)));
+    CheckRow {
+        item: item.into(),
+        status,
+        value,
+        what_to_do: Some(what_to_do).filter(|what| !what.is_empty()),
+    }
 }
 
 fn ok(item: impl Into<Text>, value: impl Into<Text>) -> CheckRow {
@@ -185,7 +193,7 @@ fn devices() -> Vec<CheckRow> {
 
 fn device_of(object: &Object) -> CheckRow {
     let roots = Roots::default();
-    let item = format!("device of {}", object.name());
+    let item = format!("device of {}", name(object));
     let placement = device::locate(&object.directory, &roots);
     let leaves: Vec<&str> = placement.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
     let leaves = leaves.join(", ");
@@ -206,13 +214,19 @@ fn device_of(object: &Object) -> CheckRow {
     }
 }
 
+/// The tablespace's name, or what else it is.
+fn name(object: &Object) -> String {
+    let of_tablespace = object.tablespace.clone().filter(|_| object.kind == "tablespace");
+    of_tablespace.unwrap_or_else(|| object.name())
+}
+
 /// Whether O_DIRECT works, by object.
 fn direct_io() -> Vec<CheckRow> {
     facts::objects().iter().filter(|object| object.kind == "tablespace").map(direct_io_on).collect()
 }
 
 fn direct_io_on(object: &Object) -> CheckRow {
-    let item = format!("O_DIRECT on {}", object.name());
+    let item = format!("O_DIRECT on {}", name(object));
     match direct_io::alignment_below(&object.directory) {
         Some(0) => missing(item, "none", "The direct path is unsupported on this file system."),
         Some(align) => ok(item, format!("in multiples of {align} bytes")),
@@ -230,7 +244,7 @@ fn scratch_files() -> Vec<CheckRow> {
 }
 
 fn scratch_file_on(object: &Object) -> CheckRow {
-    let item = format!("scratch file on {}", object.name());
+    let item = format!("scratch file on {}", name(object));
     let placement = device::locate(&object.directory, &Roots::default());
     let fs_type = placement.mount.map(|mount| mount.fs_type).unwrap_or_default();
     let free = placement.file_system.map_or(0, |file_system| file_system.free_bytes);

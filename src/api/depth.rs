@@ -7,6 +7,7 @@ use io_probe_core::machine::account::Account;
 use io_probe_core::machine::cgroup::IoLimit;
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
 use io_probe_core::measure::contradictions::exceeds_depth;
+use io_probe_core::measure::page_times::Estimate;
 use io_probe_core::measure::random::{self, Engines, FetchOrder, Look, RandomRun, Step, Sweep};
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
@@ -177,6 +178,32 @@ impl DepthSweep {
             caveats: caveats.columns(),
         }
     }
+}
+
+/// What a read takes that is in flight alone, past the OS cache.
+pub(super) struct SingleRead {
+    pub(super) time: Estimate,
+    pub(super) blks: u64,
+    pub(super) caveats: Caveats,
+}
+
+/// Reads one block after the other at random; None without figures of the device.
+pub(super) fn single_read(
+    call: &Call,
+    relation: &ProbedRelation,
+    seed: u64,
+    limits: Limits,
+) -> Outcome<Option<SingleRead>> {
+    let sweep = DepthSweep { depths: vec![1], seed, p99: None, limits };
+    let curve = call.attempt(|| sweep.measure(call, relation), |curve: &DepthCurve| curve.stop)?;
+    let mut caveats = Caveats::default();
+    curve.judge(0, relation, &mut caveats);
+    let run = curve.steps[0].run.as_ref().filter(|_| !curve.is_void());
+    Ok(run.and_then(|run| {
+        let interval = run.interval.map(|found| (found.low / 1e3, found.high / 1e3));
+        let time = Estimate { us: 1e6 / run.iops()?, interval };
+        Some(SingleRead { time, blks: run.fetches, caveats })
+    }))
 }
 
 impl DepthCurve {

@@ -46,11 +46,27 @@ fn io_probe_page_cost(
         let (call, relation) = Begin { evicts: wanted.evicts, waits, ..Begin::of(Probe::PageCost) }
             .on_relation(rel, Fork::Main)?;
         let started_at = server::present();
-        let results = measure(&call, &relation, &wanted)?.results;
+        let mut results = measure(&call, &relation, &wanted)?.results;
         let place = shared::place(&relation);
         let seed = wanted.seed as i64;
+        drop((call, relation)); // nothing can be told before
+        if !wanted.evicts {
+            leave_out_what_is_cached(&mut results);
+        }
         Ok(results.into_iter().map(|result| result.row(place.clone(), seed, started_at)).collect())
     })
+}
+
+/// Leaves out the device's rows that have no time because caches hold the blocks, and says so.
+fn leave_out_what_is_cached(results: &mut Vec<TimeResult>) {
+    let Some(why) = results.iter().find_map(TimeResult::lacks_cold_blocks) else { return };
+    let before = results.len();
+    results.retain(|result| result.lacks_cold_blocks().is_none());
+    match before - results.len() {
+        0 => (),
+        1 => pgrx::notice!("1 row left out: {why}"),
+        rows => pgrx::notice!("{rows} rows left out: {why}"),
+    }
 }
 
 /// Densities that were asked for, each once, ascending.

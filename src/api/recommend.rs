@@ -52,6 +52,7 @@ fn io_probe_recommend(
             writes: writes.unwrap_or(false),
         };
         let advice = request.advice(rel, options.waits()?)?;
+        advice.iter().for_each(Recommendation::tell);
         Ok(advice.into_iter().map(Recommendation::into_row).collect())
     })
 }
@@ -146,6 +147,7 @@ fn limits(bounds: Limits, given: Option<Duration>, weight: u32, all: u32) -> Res
 impl RecommendRequest {
     /// Measures the relation, or else the largest table of each tablespace.
     pub(super) fn advice(&self, rel: Option<pg_sys::Oid>, waits: bool) -> Result<Vec<Recommendation>> {
+        self.duration.map_or(Ok(Duration::ZERO), |given| gucs::capped_duration("duration", given))?;
         let begin = Begin { evicts: self.cold, writes: self.writes, waits, probe: Probe::Recommend };
         let (call, named) = begin.on_relations(rel)?;
         let places = match named {

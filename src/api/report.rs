@@ -19,7 +19,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use io_probe_core::run::memory;
-use io_probe_surface::doubt::Doubts;
+use io_probe_surface::doubt::{Doubt, Doubts};
 use io_probe_surface::function::MEASURING;
 use io_probe_surface::report::{Mark, ReportFullRow, ReportRow, ReportSection};
 use io_probe_surface::value;
@@ -137,6 +137,11 @@ impl Line {
         matches!(self.mark, Some(Mark::Best | Mark::InUse))
     }
 
+    /// Does it show this doubt?
+    fn doubts(&self, doubt: Doubt) -> bool {
+        says(self.doubt.as_deref(), doubt)
+    }
+
     /// What speaks against a figure. What came from memory says nothing of the device anyway.
     fn against(&self) -> &str {
         match self.mark {
@@ -170,10 +175,24 @@ impl Line {
         range.map_or(String::new(), |(low, high)| format!("{} - {}", count(low), count(high)))
     }
 
-    /// What was promised, as people write it; empty if nothing was.
-    fn shown_promise(&self) -> String {
-        self.promised.map_or(String::new(), count)
+    /// What was promised, as people write it; None if nothing was.
+    fn shown_promise(&self) -> Option<String> {
+        self.promised.map(count)
     }
+
+    /// Whether a promise is kept.
+    fn shown_kept(&self) -> &'static str {
+        match self.kept {
+            Some(true) => "ok",
+            Some(false) => "NO",
+            None => "can't tell",
+        }
+    }
+}
+
+/// Does a column `doubt` show this one?
+fn says(shown: Option<&str>, doubt: Doubt) -> bool {
+    shown.is_some_and(|shown| shown.split(", ").any(|code| code == doubt.name()))
 }
 
 fn of(lines: &[Line], section: ReportSection) -> impl Iterator<Item = &Line> {

@@ -38,12 +38,15 @@ fn io_probe_sync(
     Rows::answer(|| {
         let options = Options::parse(options, OPTIONS)?;
         let depth = arguments::depth(depth, 1)?;
-        let sections = pick(sections.map(|given| given.0), depth)?;
+        let given = sections.map(|given| given.0);
+        // What is not asked for is what a commit does.
+        let flushes = if given.is_some() { &FLUSHES[..] } else { &FLUSHES[..1] };
+        let sections = pick(given, depth)?;
         let write_bytes = write_bytes(write_kb, &sections)?;
         let direct = direct(&options, &sections)?;
         let group = group(&options, depth)?;
         // Commits that share blocks are written in blocks.
-        let flushes: &[u32] = if group.commit_bytes.is_some() { &[1] } else { &FLUSHES };
+        let flushes = if group.commit_bytes.is_some() { &FLUSHES[..1] } else { flushes };
         let cases = cases(&sections, write_bytes, flushes, direct);
         let limits = options.limits(duration, cases.len())?;
         rows(Bench { cases, group, limits }, spcname.as_deref(), options.waits()?)
@@ -52,6 +55,7 @@ fn io_probe_sync(
 
 /// Measures in a tablespace, or beside the WAL: a row for each case.
 pub(super) fn rows(bench: Bench, spcname: Option<&str>, waits: bool) -> Result<Vec<SyncRow>> {
+    bench.layout()?;
     let (call, place) = Begin { waits, ..Begin::of(Probe::Sync) }.on_place(|| ProbedPlace::find(spcname))?;
     // A call that comes too late looks at no device.
     let place = if call.ended().is_none() { place.located() } else { place };
@@ -85,9 +89,18 @@ pub(super) fn cases(
     })
 }
 
-/// The sections that were picked, by default all; where several commit, the one that is about commits.
+/// In place of the names of all sections.
+const ALL_SECTIONS: &str = "all";
+
+/// The sections that were picked, by default the one that is about commits; where several commit, it is the
+/// only one.
 fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
     let valid: &[Section] = if depth == 1 { &Section::ALL } else { &[Section::WalSegment] };
+    if let Some([Some(name)]) = names.as_deref()
+        && &**name == ALL_SECTIONS
+    {
+        return Ok(valid.to_vec());
+    }
     let check = |section: Section| {
         if valid.contains(&section) {
             return Ok(());
@@ -95,7 +108,7 @@ fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
         let message = format!("section \"{}\" has no depth over 1", section.name());
         Err(Error::invalid(message).hint("Committers share the log of section \"wal_segment\" only."))
     };
-    Ok(Section::list(names, check)?.unwrap_or_else(|| valid.to_vec()))
+    Ok(Section::list(names, check)?.unwrap_or_else(|| vec![Section::WalSegment]))
 }
 
 /// Bytes of a write, by default those of a WAL block.
@@ -150,7 +163,7 @@ impl SyncCall {
         judge(times, &mut caveats);
         caveats.note_held_back(&benched.held_back);
         if benched.disturbed && times.flushes > 0 {
-            caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+            caveats.doubt_since(Doubt::Others, "others read from the device or wrote to it meanwhile");
         }
         if case.section.is_of_wal() && wal::sync_method().is_none() {
             caveats.note("fsync is off: this server syncs nothing");

@@ -29,7 +29,8 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                    WHEN 'readahead' THEN CASE line.result OPERATOR(pg_catalog.->>) 'mode' WHEN 'kernel' THEN 'kernel'
                        ELSE pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'mode', ' ', line.result OPERATOR(pg_catalog.->>) 'window_kb', ' kB') END
                    -- In wal_segment a method is direct if the server's is. In other sections direct has a row of its own.
-                   WHEN 'sync' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'section', ' ', line.result OPERATOR(pg_catalog.->>) 'method',
+                   WHEN 'sync' THEN pg_catalog.concat(NULLIF(line.result OPERATOR(pg_catalog.->>) 'section', 'wal_segment') OPERATOR(pg_catalog.||) ' ',
+                       line.result OPERATOR(pg_catalog.->>) 'method',
                        CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'direct')::pg_catalog.bool AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.<>) 'wal_segment'
                             THEN ' direct' END,
                        ' ' OPERATOR(pg_catalog.||) NULLIF(line.result OPERATOR(pg_catalog.->>) 'writes', '1') OPERATOR(pg_catalog.||) ' x',
@@ -39,7 +40,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                        ' depth ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'depth'))
                    ELSE (line.result OPERATOR(pg_catalog.->>) 'path') OPERATOR(pg_catalog.||)
                        CASE WHEN (line.result OPERATOR(pg_catalog.->>) 'device_pct')::pg_catalog.float8 OPERATOR(pg_catalog.<) 90::pg_catalog.float8
-                            THEN ', from memory' ELSE '' END
+                            THEN ', cached' ELSE '' END
                END AS item
         FROM io_probe_results AS line WHERE line.run_id OPERATOR(pg_catalog.=) run.id
         OFFSET 0
@@ -72,13 +73,13 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     SELECT line.item, line.metric, line.unit, line.value, line.low, line.high, line.more_is_better, line.ordinal
     FROM (
         SELECT pg_catalog.concat(known.section, ' ', CASE known.section WHEN 'readahead' THEN 'kernel' ELSE line.result OPERATOR(pg_catalog.->>) 'item' END,
-                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', from memory' END) AS item,
+                   CASE WHEN line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'from memory' THEN ', cached' END) AS item,
                known.metric, known.unit, known.more_is_better, line.ordinal,
                (line.result OPERATOR(pg_catalog.->>) 'value')::pg_catalog.float8 AS value,
                (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
                (line.result OPERATOR(pg_catalog.->>) 'high')::pg_catalog.float8 AS high
         FROM (VALUES ('scan', 'mib_s', 'MiB/s', true), ('depth', 'iops', '1/s', true), ('p99', 'p99_us', 'us', false),
-                     ('commit', 'op_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
+                     ('commit', 'op_us', 'us', false), ('commit_p99', 'p99_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
         ) AS known (section, metric, unit, more_is_better), io_probe_results AS line
         WHERE run.probe OPERATOR(pg_catalog.=) 'report' AND line.run_id OPERATOR(pg_catalog.=) run.id
               AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.=) known.section
@@ -97,7 +98,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for a report scan direct, depth 8, p99 1, commit fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, from memory';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';

@@ -1,36 +1,45 @@
 //! Comparing stored runs: their figures, the latest ones, and what has changed.
 
-use crate::function::{Function, Returns, Who, optional, required};
+use crate::function::{Function, Group, Returns, Who, optional, required};
 use crate::row::{Row, row};
 use crate::value::{Text, Timestamp};
 
 row! {
     /// one figure of both sides, or one setting that differs
-    row CompareRow "compare" everyday [] {
+    row CompareRow "compare" everyday [probe, item, metric, a, b, ratio, verdict, remark] {
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<Text>,
-        /// Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting
+        /// Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument
+        /// that differs
         item: Option<Text>,
-        /// Name of the figure, which is a column of the probe, or of the setting that differs
-        metric: Text,
+        /// Name of the figure, which is a column of the probe; NULL for a setting
+        metric: Option<Text>,
         /// Unit of a and b; NULL for a setting
         unit: Option<Text>,
         /// The figure in run_a; for labels its geometric mean over the runs of label_a
         a: Option<f64>,
         /// The figure in run_b; for labels its geometric mean over the runs of label_b
         b: Option<f64>,
-        /// b divided by a
+        /// b divided by a, to four digits
         ratio: Option<f64>,
-        /// Verdict on b against a: better, worse, same (within the noise) or unknown; NULL for a setting
+        /// Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can't
+        /// tell, or other cause (it moved by more than the noise, but no setting that differs can touch it).
+        /// NULL for a setting that differs
         verdict: Option<&'static str>,
+        /// can't tell: what is lacking, such as how many more runs of each side, under two labels. For a
+        /// setting or an argument: its values in a and b
+        remark: Option<Text>,
         /// Percent of the smaller figure by which the greater must exceed it for a difference to count: the
         /// error within the runs, or the noise from run to run if that is larger (runs close in time share
         /// part of it). NULL if the noise is not known
         noise_pct: Option<f64>,
         /// Number of runs from which the noise is known: earlier runs of the same series and configurations
-        /// and, for labels, the labels' own runs, without runs that others disturbed. With fewer than 10 the
-        /// verdict is unknown
+        /// and, for labels, the labels' own runs, without runs that others disturbed. With fewer than 10
+        /// nothing can be told
         runs: Option<u32>,
+        /// How many more runs of each side may tell, if they are like those that there are; NULL if none are
+        /// lacking, more than 1,000, or something else
+        more_runs: Option<u32>,
         /// Value of the setting in run_a, or in the runs of label_a; NULL for a figure
         a_setting: Option<Text>,
         /// Value of the setting in run_b, or in the runs of label_b; NULL for a figure
@@ -44,7 +53,7 @@ row! {
 
 row! {
     /// one figure of one series
-    row ChangesRow "changes" everyday [] {
+    row ChangesRow "changes" everyday [probe, object, item, metric, before, now, verdict, remark] {
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Text,
         /// What was measured
@@ -59,16 +68,23 @@ row! {
         before: Option<f64>,
         /// Geometric mean of the figure in the last runs
         now: Option<f64>,
-        /// now divided by before
+        /// now divided by before, to four digits
         ratio: Option<f64>,
-        /// Verdict on now against before: better, worse, same (within the noise) or unknown
+        /// Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %)
+        /// or can't tell
         verdict: &'static str,
+        /// Arguments in which this series differs from others of the same probe and object; and for can't
+        /// tell what is lacking, such as how many more runs
+        remark: Option<Text>,
         /// Percent of the smaller figure by which the greater must exceed it for a difference to count. The
         /// more figures the call compares, the larger it is. NULL if the noise is not known
         noise_pct: Option<f64>,
         /// Number of runs before the last runs that count: those that others disturbed are set aside while
-        /// enough others are left; with fewer than 10 the verdict is unknown
+        /// enough others are left; with fewer than 10 nothing can be told
         runs: u32,
+        /// How many more runs may tell (argument last, if it is larger by as many), if they are like those
+        /// that there are; NULL if none are lacking, more than 1,000, or something else
+        more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,
         /// Number of the last run in io_probe_runs
@@ -85,11 +101,12 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("run_a", "bigint"), required("run_b", "bigint")],
         returns: Returns::Rows(&CompareRow::TYPE, 20),
+        group: Group::Keep,
         who: Who::Monitor,
         comment: "\
             Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? \
-            One row for each figure, then one for each setting that differs. Reads stored runs only. \
-            pg_monitor may call it",
+            One row for each figure, then one for each setting and argument that differs. Reads stored runs \
+            only. pg_monitor may call it",
         example: "public.stored(), public.stored()",
         errors: &[&["42704"]],
     },
@@ -98,13 +115,15 @@ pub const FUNCTIONS: &[Function] = &[
         calls: Some("compare_labels"),
         arguments: &[required("label_a", "text"), required("label_b", "text")],
         returns: Returns::Rows(&CompareRow::TYPE, 20),
+        group: Group::Keep,
         who: Who::Monitor,
         comment: "\
             Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
             is the geometric mean over the latest 50 runs of a label in a series. It is compared with the \
             other label's figure in the same series or, if the other label lacks the series, with that of \
-            the same probe, object and arguments. What only one label has is left out. If the labels take \
-            turns, runs that are close in time count as pairs. pg_monitor may call it",
+            the same probe, object and arguments. Of the same probe and object with other arguments, the \
+            arguments are shown. If the labels take turns, runs that are close in time count as pairs. \
+            pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
     },
@@ -113,6 +132,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[optional("last", "integer", "1"), optional("all_items", "boolean", "false")],
         returns: Returns::Rows(&ChangesRow::TYPE, 20),
+        group: Group::Keep,
         who: Who::Monitor,
         comment: "\
             What moved by more than its noise: the last runs of each series (argument last says how many) \

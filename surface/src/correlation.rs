@@ -1,6 +1,6 @@
 //! Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
 
-use crate::function::{Function, Returns, Who, required};
+use crate::function::{Function, Group, Returns, Who, required};
 use crate::row::{Row, row};
 use crate::shared::CaveatColumns;
 use crate::value::{Json, Relation, Text};
@@ -51,6 +51,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("rel", "regclass")],
         returns: Returns::Rows(&CorrelationRow::TYPE, 4),
+        group: Group::Look,
         who: Who::Owner,
         comment: "\
             Where the rows of a table's indexes lie, beside the correlation that the planner uses, one row \
@@ -66,6 +67,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("index", "regclass"), required("correlation", "double precision")],
         returns: Returns::Value("void"),
+        group: Group::Advise,
         who: Who::Owner,
         comment: "\
             Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner \

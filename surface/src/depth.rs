@@ -1,7 +1,7 @@
 //! Random fetches at several depths.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Wait};
-use crate::function::{Function, Returns, Who, optional, options, required};
+use crate::function::{Function, Group, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns};
 use crate::value::Timestamp;
@@ -60,6 +60,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&DepthRow::TYPE, 7),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
             Times random fetches past the OS page cache at several depths, one row each, and marks the knee \

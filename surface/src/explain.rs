@@ -2,7 +2,7 @@
 //! EXPLAIN can't.
 
 use crate::function::OptionName::{self, Exact, PageCost};
-use crate::function::{Function, QUERY, Returns, Who, optional, options, required};
+use crate::function::{Function, Group, QUERY, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::value::{Relation, Text};
 
@@ -119,6 +119,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("query", "text"), optional("execute", "boolean", "false"), options(OPTIONS)],
         returns: Returns::Rows(&ExplainRow::TYPE, 20),
+        group: Group::Look,
         who: Who::Everyone,
         comment: "\
             Plan of one query as rows, one per node. With execute => true the query is run, in a read-only \
@@ -135,6 +136,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: Some("explain_json"),
         arguments: &[required("plan", "json"), options(OPTIONS_OF_PLAN)],
         returns: Returns::Rows(&ExplainRow::TYPE, 20),
+        group: Group::Look,
         who: Who::Everyone,
         comment: "\
             The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of \
@@ -149,6 +151,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("query", "text")],
         returns: Returns::Rows(&ExplainTextRow::TYPE, 20),
+        group: Group::Look,
         who: Who::Everyone,
         comment: "\
             EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: \

@@ -1,6 +1,6 @@
 //! Facts that are only read: devices, their counters, caches, running probes, what is possible here.
 
-use crate::function::{Function, Returns, Who, required};
+use crate::function::{Function, Group, Returns, Who, required};
 use crate::row::{Row, row};
 use crate::value::{Relation, Text, Timestamp};
 
@@ -200,7 +200,7 @@ row! {
         /// What was found
         value: Text,
         /// What it means for probes, or what would change it; NULL if the status is ok
-        what_to_do: Option<&'static str>,
+        what_to_do: Option<Text>,
     }
 }
 
@@ -211,6 +211,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[],
         returns: Returns::Rows(&DeviceRow::TYPE, 10),
+        group: Group::Look,
         who: Who::Monitor,
         comment: "\
             Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and \
@@ -223,6 +224,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[],
         returns: Returns::Rows(&CountersRow::TYPE, 4),
+        group: Group::Look,
         who: Who::Monitor,
         comment: "\
             Cumulative counters of the devices below the server, each since the device appeared. Causes no \
@@ -235,6 +237,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("rel", "regclass")],
         returns: Returns::Rows(&CacheRow::TYPE, 4),
+        group: Group::Look,
         who: Who::Monitor,
         comment: "\
             How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks \
@@ -247,6 +250,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("rel", "regclass")],
         returns: Returns::Rows(&EvictRow::TYPE, 4),
+        group: Group::Measure,
         who: Who::Owner,
         comment: "\
             Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server \
@@ -260,6 +264,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[],
         returns: Returns::Rows(&ProgressRow::TYPE, 1),
+        group: Group::Look,
         who: Who::Monitor,
         comment: "What the probes of all sessions are doing now, one row per probe. pg_monitor may call it",
         example: "",
@@ -270,6 +275,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[],
         returns: Returns::Rows(&CheckRow::TYPE, 20),
+        group: Group::Look,
         who: Who::Monitor,
         comment: "\
             What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it",

@@ -16,9 +16,11 @@ pub struct Function {
     pub arguments: &'static [Argument],
     /// What it returns.
     pub returns: Returns,
+    /// What it is for.
+    pub group: Group,
     /// Who may call it from the start.
     pub who: Who,
-    /// What it does: its COMMENT.
+    /// What it does: its COMMENT, behind its group.
     pub comment: &'static str,
     /// Arguments, as SQL, of a call that takes some milliseconds, for tests. There are the table
     /// `public.probed`, the index `public.corrected_pkey`, the functions `public.measured()`, a result to
@@ -147,6 +149,20 @@ pub enum Returns {
     Value(&'static str),
     /// Rows, and how many the planner is to expect.
     Rows(&'static RowType, u32),
+}
+
+words! {
+    /// What a function is for.
+    Group {
+        /// It measures.
+        Measure = "Measure",
+        /// It shows what there is, and what goes on.
+        Look = "Look",
+        /// It says what to set, or sets it.
+        Advise = "Advise",
+        /// It keeps runs, and compares those that are kept.
+        Keep = "Keep",
+    }
 }
 
 words! {

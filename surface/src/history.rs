@@ -1,6 +1,6 @@
 //! Runs that are kept, and the rows of their probes.
 
-use crate::function::{FILES, Function, QUERY, Returns, STORED, Who, optional, required};
+use crate::function::{FILES, Function, Group, QUERY, Returns, STORED, Who, optional, required};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
@@ -13,6 +13,7 @@ pub const FUNCTIONS: &[Function] = &[
             optional("args", "jsonb", "'{}'"),
         ],
         returns: Returns::Value("jsonb"),
+        group: Group::Keep,
         who: Who::Owner,
         comment: "\
             Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights, and returns its \
@@ -29,6 +30,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("result", "jsonb"), optional("label", "text", "NULL")],
         returns: Returns::Value("bigint"),
+        group: Group::Keep,
         who: Who::Owner,
         comment: "\
             Stores what io_probe_measure returned, here or on another server, under an optional label, and \
@@ -46,6 +48,7 @@ pub const FUNCTIONS: &[Function] = &[
             optional("label", "text", "NULL"),
         ],
         returns: Returns::Value("bigint"),
+        group: Group::Keep,
         who: Who::Owner,
         comment: "\
             Runs a probe as io_probe_measure does, stores the result under an optional label, and returns \
@@ -58,6 +61,7 @@ pub const FUNCTIONS: &[Function] = &[
         calls: None,
         arguments: &[required("keep", "text"), optional("force", "boolean", "false")],
         returns: Returns::Value("bigint"),
+        group: Group::Keep,
         who: Who::Owner,
         comment: "\
             Deletes the stored runs that started longer ago than keep, and returns their number. Less than a \

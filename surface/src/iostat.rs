@@ -1,7 +1,7 @@
 //! The devices while the database works, as iostat shows them.
 
 use crate::function::OptionName::{self, Device};
-use crate::function::{Function, Returns, Who, optional, options};
+use crate::function::{Function, Group, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::shared::CaveatColumns;
 use crate::value::{Text, Timestamp};
@@ -93,6 +93,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
     calls: None,
     arguments: &[optional("every", "text", "'1 s'"), optional("count", "integer", "1"), options(OPTIONS)],
     returns: Returns::Rows(&IostatRow::TYPE, 10),
+    group: Group::Look,
     who: Who::Monitor,
     comment: "\
         Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the \

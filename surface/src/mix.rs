@@ -1,7 +1,7 @@
 //! Reads and writes at once.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, Returns, Who, optional, options, required};
+use crate::function::{FILES, Function, Group, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Json, Timestamp};
@@ -88,6 +88,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&MixRow::TYPE, 28),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
         What reads take while others write: random reads of the relation beside writes of a scratch file, \

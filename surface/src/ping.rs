@@ -1,7 +1,7 @@
 //! One request now and then.
 
 use crate::function::OptionName::{self, MaxP99, Seed, Wait};
-use crate::function::{FILES, Function, Returns, Who, optional, options, required};
+use crate::function::{FILES, Function, Group, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::Timestamp;
@@ -49,6 +49,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&PingRow::TYPE, 10),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
             Sends count single requests, one at a time at intervals of every, and times each. mode: read \

@@ -1,6 +1,6 @@
 //! Random fetches of single blocks.
 
-use crate::function::{Function, MEASURING, Returns, Who, optional, options, required};
+use crate::function::{Function, Group, MEASURING, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{
     ActivityColumns, CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns, TierColumns,
@@ -105,6 +105,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&RandomRow::TYPE, 3),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
             Times fetches of single blocks of a relation in a seeded random order on up to three paths, one \

@@ -1,6 +1,6 @@
 //! The curve of throughput over readahead windows, without touching /sys.
 
-use crate::function::{Function, MEASURING, Returns, Who, optional, options, required};
+use crate::function::{Function, Group, MEASURING, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{ActivityColumns, CaveatColumns, IntervalColumns, PlaceColumns};
 use crate::value::{Text, Timestamp};
@@ -67,6 +67,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&ReadaheadRow::TYPE, 10),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
             Times a cold sequential scan at several readahead windows, one row each, and changes no setting: \

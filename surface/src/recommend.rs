@@ -1,13 +1,14 @@
 //! Recommends values of settings from what was measured. Changes nothing.
 
-use crate::function::{FILES, Function, MEASURING, Returns, Who, optional, options};
+use crate::function::{FILES, Function, Group, MEASURING, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::value::{Json, Relation, Text};
 
 row! {
     /// one setting in one place
-    row RecommendRow "recommend" everyday [setting, name, current, recommended, low, high, statement, doubt] {
-        /// Where the setting is set: cluster, tablespace, index or device
+    row RecommendRow "recommend" everyday [setting, name, current, recommended, low, high, doubt] {
+        /// Where the setting is set: cluster (also if there is but one tablespace, without a value of its own),
+        /// tablespace, index or device
         scope: &'static str,
         /// Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the
         /// index is unknown
@@ -40,7 +41,8 @@ row! {
         /// statement
         undo: Option<Text>,
         /// Alternative to statement, a command in each element. Tablespace: resets the tablespace's own
-        /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Correlation,
+        /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it
+        /// for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation,
         /// from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL
         instead: Option<Vec<String>>,
         /// Which other values of the setting statement or instead hides, and which hide it; on a standby it
@@ -78,10 +80,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&RecommendRow::TYPE, 8),
+    group: Group::Advise,
     who: Who::Owner,
     comment: "\
-            Measures, and recommends values of settings with reasons; changes no setting. Measures the \
-            relation, or the largest table of each tablespace. settings picks which rows are shown, not what \
+            Measures, and recommends values of settings; changes none. A NOTICE has each statement that would \
+            change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what \
             they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
             correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers (from \
             19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and \

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::function::{FILES, Function, MEASURING, Returns, Who, optional, options};
+use crate::function::{FILES, Function, Group, MEASURING, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::value::{ColumnType, SqlType, SqlValue, Text, column_types};
 use crate::words::words;
@@ -29,6 +29,9 @@ words! {
         P99 = "p99",
         /// Time of a flush of WAL.
         Commit = "commit",
+        /// 99th percentile of the flushes of WAL.
+        #[serde(rename = "commit_p99")]
+        CommitP99 = "commit_p99",
         /// Rate of a cold scan by readahead.
         Readahead = "readahead",
         /// What it means.
@@ -65,11 +68,12 @@ row! {
     /// one line, a figure or a fact
     #[derive(Deserialize)]
     row ReportFullRow "report_full" everyday [] {
-        /// What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict,
-        /// advice, missing
+        /// What the line is about: server, device, trust, scan, depth, p50, p99, commit, commit_p99,
+        /// readahead, verdict, advice, missing
         section: ReportSection,
-        /// Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for
-        /// commit the method; for readahead the window in kB
+        /// Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding
+        /// names (scans, reads, commits); for scan the path; for depth, p50 and p99 the requests in flight;
+        /// for commit and commit_p99 the method; for readahead the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,
@@ -81,8 +85,8 @@ row! {
         high: Option<f64>,
         /// What argument promised gives for this figure; NULL without a promise
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without a promise, if the interval is too wide to say,
-        /// or for the rate of a limit
+        /// Is the promise kept, within 5 percent? NULL without a promise, and where it can't be told: the
+        /// interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit
         kept: Option<bool>,
         /// The fact, in words; NULL for a figure, but for the size of the relation, where it is the name
         finding: Option<Text>,
@@ -120,6 +124,7 @@ pub const FUNCTIONS: &[Function] = &[
             options(MEASURING),
         ],
         returns: Returns::Rows(&ReportFullRow::TYPE, 50),
+        group: Group::Measure,
         who: Who::Owner,
         comment: "The lines of io_probe_report as rows, to be joined and stored",
         example: r#"'public.probed', '30 ms', true, true, '{"iops": 1000}'"#,
@@ -139,6 +144,7 @@ pub const FUNCTIONS: &[Function] = &[
             options(MEASURING),
         ],
         returns: Returns::Rows(&ReportRow::TYPE, 50),
+        group: Group::Measure,
         who: Who::Owner,
         comment: "\
             Reports on the storage in one call, in half a minute unless duration says otherwise: devices, \

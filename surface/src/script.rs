@@ -164,7 +164,7 @@ impl Script {
         let name = format!("io_probe_{}", function.name);
         self.function(&name, function, function.returned(""), function.comment);
         if function.has_twin() {
-            let comment = format!("The rows of {name} with all columns");
+            let comment = format!("{name} with all columns");
             self.function(&format!("{name}_full"), function, function.returned("_full"), &comment);
         }
     }
@@ -177,7 +177,7 @@ impl Script {
             function.parameters()
         ));
         let signature = format!("FUNCTION {name}({})", function.types().join(", "));
-        self.comment(&signature, comment);
+        self.comment(&signature, &format!("{}: {comment}", function.group.name()));
         if function.who != Who::Everyone {
             self.line(&format!("REVOKE ALL ON {signature} FROM PUBLIC;"));
         }

@@ -3,7 +3,7 @@
 use crate::function::OptionName::{
     self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, StartBlk, Wait,
 };
-use crate::function::{Function, Returns, Who, optional, options, required};
+use crate::function::{Function, Group, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{ActivityColumns, CaveatColumns, IntervalColumns, PlaceColumns, TierColumns};
 use crate::value::{Text, Timestamp};
@@ -93,6 +93,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&SeqscanRow::TYPE, 3),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
             Times a scan of a relation on up to three paths, one row each, with the tier that served the \

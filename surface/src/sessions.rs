@@ -1,6 +1,6 @@
 //! Who uses storage now.
 
-use crate::function::{Function, Returns, Who, optional};
+use crate::function::{Function, Group, Returns, Who, optional};
 use crate::row::{Row, row};
 use crate::value::{Text, Timestamp};
 
@@ -64,6 +64,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
     calls: None,
     arguments: &[optional("every", "text", "'1 s'"), optional("count", "integer", "1")],
     returns: Returns::Rows(&SessionRow::TYPE, 20),
+    group: Group::Look,
     who: Who::Monitor,
     comment: "\
         Which processes of this server use storage, one row for each that moved bytes in an interval, the \

@@ -1,7 +1,7 @@
 //! One load that goes on.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{Function, Returns, Who, optional, options, required};
+use crate::function::{Function, Group, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Text, Timestamp};
@@ -62,6 +62,7 @@ pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, Max
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "sustain",
+    group: Group::Measure,
     calls: None,
     arguments: &[
         required("rel", "regclass"),

@@ -3,7 +3,7 @@
 use crate::function::OptionName::{
     self, CommitBytes, CommitDelay, Direct, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, Wait,
 };
-use crate::function::{FILES, Function, Returns, Who, optional, options};
+use crate::function::{FILES, Function, Group, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
@@ -106,11 +106,14 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&SyncRow::TYPE, 40),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
             Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. \
-            While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of \
-            write_kb (by default a WAL block), and wal_segment. All rows take turns and share the duration; \
+            While it runs, commits of other sessions wait. By default a row for each wal_sync_method, with \
+            writes of one WAL block. sections => '{wal_segment}' adds larger writes, '{all}' the sections of \
+            pg_test_fsync, with writes of write_kb (by default a WAL block). All rows take turns and share \
+            the duration; \
             without a duration each row lasts at most pg_io_probe.row_duration, and all together half of \
             pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section \
             wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database's own. Options: \

@@ -1,7 +1,7 @@
 //! What writing data files costs.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, Returns, Who, optional, options};
+use crate::function::{FILES, Function, Group, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
@@ -86,6 +86,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&WriteRow::TYPE, 6),
+    group: Group::Measure,
     who: Who::Owner,
     comment: "\
         Times writes of data files in tablespace spcname (by default the database's own), into a \

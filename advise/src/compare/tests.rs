@@ -44,7 +44,7 @@ fn known_answer_of_two_runs() {
     assert!((found.a.expect("a") - 500.0).abs() < 1e-9 && (found.b.expect("b") - 700.0).abs() < 1e-9);
     let (above, below) = (500.0 * (1.0 + noise) + 0.1, 500.0 * (1.0 + noise) - 0.1);
     assert_eq!(verdict(&history(), 500.0, above), Verdict::Better);
-    assert_eq!(verdict(&history(), 500.0, below), Verdict::Same);
+    assert_eq!(verdict(&history(), 500.0, below), Verdict::CantTell);
     assert_eq!(verdict(&history(), above, 500.0), Verdict::Worse);
     // Of a latency, less is better.
     let sides = |a, b| compare(&[nights(11, &[a])], &[nights(12, &[b])], &[nights(0, &history())], false);
@@ -55,9 +55,9 @@ fn known_answer_of_two_runs() {
 #[test]
 fn too_few_runs_say_how_many() {
     let runs = history();
-    assert_ne!(verdict(&runs[..10], 500.0, 5e6), Verdict::Unknown);
+    assert_ne!(verdict(&runs[..10], 500.0, 5e6), Verdict::CantTell);
     let found = compared(&runs[..9], 500.0, 5e6);
-    assert_eq!((found.verdict(LEVEL), found.unknown), (Verdict::Unknown, Some(Unknown::FewRuns)));
+    assert_eq!((found.verdict(LEVEL), found.unknown), (Verdict::CantTell, Some(Unknown::FewRuns)));
     assert!(found.ratio.is_some() && found.noise(LEVEL).is_none() && found.chance().is_none());
     assert_eq!(
         found.notes(["before", "now"]),
@@ -73,7 +73,7 @@ fn too_few_runs_say_how_many() {
 fn without_a_figure_nothing_is_said() {
     let note = |a: &[f64], b: &[f64]| {
         let found = compare(&[nights(11, a)], &[nights(12, b)], &[nights(0, &history())], true);
-        assert_eq!((found.verdict(LEVEL), found.ratio, found.noise(LEVEL)), (Verdict::Unknown, None, None));
+        assert_eq!((found.verdict(LEVEL), found.ratio, found.noise(LEVEL)), (Verdict::CantTell, None, None));
         found.notes(["a", "b"]).concat()
     };
     assert_eq!(note(&[], &[1.0]), "no figure in a");
@@ -102,7 +102,7 @@ fn known_answer_of_means() {
     // Two runs against three, and eleven before: s = 0.1, 10 + 1 + 2 degrees and no more squares, so that
     // the error is √(0.1 / 13 · (1/2 + 1/3)) = 0.0801, and t(0.975, 13) = 2.16.
     let found =
-        compare(&[nights(11, &[500.0; 2])], &[nights(13, &[550.0; 3])], &[nights(0, &history())], true);
+        compare(&[nights(11, &[500.0; 2])], &[nights(13, &[540.0; 3])], &[nights(0, &history())], true);
     assert_eq!((found.runs, found.verdict(LEVEL)), (16, Verdict::Same));
     let noise = found.noise(LEVEL).expect("noise");
     assert!((noise - 0.173f64.exp_m1()).abs() < 0.03, "{noise}");
@@ -121,7 +121,7 @@ fn the_larger_error_counts() {
     let of = |a: &[SeriesRuns], b: &[SeriesRuns]| compare(a, b, &[nights(0, &history())], true);
     // √(0.3² + 0.4²) = 0.5 is over the noise from run to run; √(0.1² + 0.1²) is not.
     let found = of(&side(11, 500.0, 0.3, 1), &side(12, 800.0, 0.4, 1));
-    assert_eq!(found.verdict(LEVEL), Verdict::Same);
+    assert_eq!(found.verdict(LEVEL), Verdict::CantTell);
     assert!((found.noise(LEVEL).expect("noise") - 0.5f64.exp_m1()).abs() < 1e-9);
     let found = of(&side(11, 500.0, 0.1, 1), &side(12, 800.0, 0.1, 1));
     assert_eq!(found.verdict(LEVEL), Verdict::Better);
@@ -184,7 +184,7 @@ fn disturbed_runs_are_set_aside() {
 #[test]
 fn sides_with_other_neighbours_are_not_compared() {
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 8, 0.6), &[], true);
-    assert_eq!(found.verdict(LEVEL), Verdict::Unknown);
+    assert_eq!(found.verdict(LEVEL), Verdict::CantTell);
     assert_eq!(found.notes(["a", "b"]), ["others were at work: they took 0 % from a, 40 % from b"]);
     // Those with the same are.
     let found = compare(&side(0, 1.0, 12, 0.5), &side(12, 0.5, 12, 0.55), &[], true);
@@ -235,9 +235,10 @@ fn verdicts(values: &[f64], pairs: impl Iterator<Item = (usize, usize)>) -> Vec<
     pairs
         .map(|(a, b)| {
             let past = (0..b).filter(|run| *run != a).map(|run| all.runs[run]).collect();
-            compare(&group(vec![all.runs[a]]), &group(vec![all.runs[b]]), &group(past), true).verdict(LEVEL)
+            compare(&group(vec![all.runs[a]]), &group(vec![all.runs[b]]), &group(past), true)
         })
-        .filter(|verdict| *verdict != Verdict::Unknown)
+        .filter(|found| found.unknown.is_none())
+        .map(|found| found.verdict(LEVEL))
         .collect()
 }
 
@@ -253,7 +254,8 @@ fn simulated_idle_runs_are_seldom_called_different() {
                 (0..40).step_by(4).flat_map(|a| (a + 1..40).step_by(5).map(move |b| (a, b))),
             ));
         }
-        let different = all.iter().filter(|verdict| **verdict != Verdict::Same).count();
+        let different =
+            all.iter().filter(|verdict| matches!(verdict, Verdict::Better | Verdict::Worse)).count();
         let share = different as f64 / all.len() as f64;
         assert!((0.02..=0.075).contains(&share), "AR({alike}): {share}");
     }
@@ -269,4 +271,107 @@ fn simulated_halving_is_always_worse() {
         let found = verdicts(&runs, (35..40).flat_map(|a| (40..60).map(move |b| (a, b))));
         assert_eq!(found, vec![Verdict::Worse; 100]);
     }
+}
+
+/// Sides of so many runs each, of which the second differs by a factor, after twenty runs of the first.
+fn sides(count: usize, factor: f64, cv: f64, alike: f64, rng: &mut Xoshiro256PlusPlus) -> [SeriesRuns; 3] {
+    let all = runs(20 + 2 * count, cv, alike, rng);
+    let (past, [a, b]) = (&all[..20], [&all[20..20 + count], &all[20 + count..]]);
+    let b: Vec<f64> = b.iter().map(|value| factor * value).collect();
+    [nights(20, a), nights(20 + count, &b), nights(0, past)]
+}
+
+fn of_sides([a, b, past]: [SeriesRuns; 3]) -> Comparison {
+    compare(&[a], &[b], &[past], true)
+}
+
+/// How often sides that differ by a factor are called the same.
+fn share_of_same(count: usize, factor: f64, cv: f64, alike: f64) -> f64 {
+    const SIMULATED: usize = 200;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+    let same = (0..SIMULATED)
+        .filter(|_| of_sides(sides(count, factor, cv, alike, &mut rng)).verdict(LEVEL) == Verdict::Same);
+    same.count() as f64 / SIMULATED as f64
+}
+
+#[test]
+fn what_differs_by_thirty_percent_is_seldom_called_the_same() {
+    for (cv, count) in [(0.07, 1), (0.2, 6), (1.0, 6)] {
+        for alike in [0.0, 0.3] {
+            for factor in [ALIKE, 1.0 / ALIKE] {
+                let share = share_of_same(count, factor, cv, alike);
+                assert!(share <= 0.045, "{count} runs, cv {cv}, AR({alike}), {factor}: {share}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_differ_is_the_same_where_the_noise_allows_it() {
+    for (count, cv) in [(1, 0.03), (6, 0.07)] {
+        let share = share_of_same(count, 1.0, cv, 0.0);
+        assert!(share >= 0.85, "{count} runs, cv {cv}: {share}");
+    }
+    // A device whose runs differ by twenty times is never called the same.
+    assert_eq!(share_of_same(6, 1.0, 1.0, 0.0), 0.0);
+}
+
+#[test]
+fn what_is_lacking_tells() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+    let (mut asked, mut told) = (0, 0);
+    for factor in [1.0, 1.2, 1.5] {
+        for _ in 0..60 {
+            let found = of_sides(sides(2, factor, 0.15, 0.0, &mut rng));
+            let Some(more) = found.more_runs(LEVEL, Growing::Both) else {
+                assert_ne!(found.verdict(LEVEL), Verdict::CantTell);
+                continue;
+            };
+            let found = of_sides(sides(2 + more, factor, 0.15, 0.0, &mut rng));
+            (asked, told) = (asked + 1, told + usize::from(found.verdict(LEVEL) != Verdict::CantTell));
+        }
+    }
+    // Other runs give another difference, which may need more again.
+    assert!(asked > 60 && 5 * told > 3 * asked, "{told} of {asked}");
+}
+
+#[test]
+fn known_answers_of_what_is_lacking() {
+    // The noise of two single runs is 0.315 or so, and ln 1.3 is 0.262. 0.262 / 0.315 / 1.43 is 0.58, and so is
+    // the root of 1/3: it takes three of each.
+    let found = compared(&history(), 500.0, 500.0);
+    assert_eq!(found.verdict(LEVEL), Verdict::CantTell);
+    let more = found.more_runs(LEVEL, Growing::Both).expect("some");
+    assert!((2..=3).contains(&more), "{more}");
+    // One run of the past is too few for any number of them.
+    assert_eq!(found.more_runs(LEVEL, Growing::Second), None);
+    // Beside eleven, the noise falls from 12/11 to 1/11 + 1/n.
+    let found = compare(&[nights(0, &history())], &[nights(11, &[500.0])], &[], true);
+    assert_eq!((found.verdict(LEVEL), found.more_runs(LEVEL, Growing::Second)), (Verdict::Same, None));
+    let found = compare(&[nights(0, &history())], &[nights(11, &[575.0])], &[], true);
+    let more = found.more_runs(LEVEL, Growing::Second).expect("some");
+    assert!((3..=20).contains(&more), "{more}");
+    let remark = found.remark(LEVEL, Growing::Second, ["before", "now"]);
+    assert_eq!(remark.as_deref(), Some(&*format!("{more} more runs")));
+    // Where a verdict is known, or runs are not what lacks, there is none.
+    let found = compared(&history(), 500.0, 900.0);
+    assert_eq!(
+        (found.more_runs(LEVEL, Growing::Both), found.remark(LEVEL, Growing::Both, ["a", "b"])),
+        (None, None)
+    );
+    let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 8, 0.6), &[], true);
+    assert_eq!(found.more_runs(LEVEL, Growing::Both), None);
+    assert_eq!(found.remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(), Some("others"));
+    // Nine runs tell nothing: one more does.
+    let found = compared(&history()[..9], 500.0, 500.0);
+    assert_eq!(found.remark(LEVEL, Growing::Second, ["before", "now"]).as_deref(), Some("1 more run"));
+    assert_eq!(
+        compared(&[], 1.0, 2.0).remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(),
+        Some("5 more each")
+    );
+    // Where runs differ by a thousand times, no number of them would do.
+    let wild: Vec<f64> = history().iter().map(|value| (value / 500.0).powi(70)).collect();
+    let found = compared(&wild, 1.0, 1.0);
+    assert_eq!((found.more_runs(LEVEL, Growing::Both), found.verdict(LEVEL)), (None, Verdict::CantTell));
+    assert_eq!(found.remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(), Some("too noisy"));
 }

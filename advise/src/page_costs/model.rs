@@ -31,7 +31,7 @@
 //! (1975), for how many pages a number of rows lie on.
 
 use super::curve::GapCurve;
-use super::locality::Locality;
+use super::locality::{Locality, median};
 use super::visited::{Part, Visited};
 use io_probe_core::measure::page_times::{Estimate, PageTimes};
 

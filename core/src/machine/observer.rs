@@ -111,8 +111,8 @@ impl HeldBack {
 pub struct Surroundings {
     /// Bytes that the run read and wrote.
     pub own_bytes: Option<u64>,
-    /// Bytes that the devices moved beyond these. Of a run that wrote, bytes read only: its writes bring
-    /// others with them, as those of the journal.
+    /// Bytes that the devices moved beyond these. Of a run that wrote, writes count only beyond
+    /// [`OWN_WRITES_MAKE`] times its own, which bring others with them.
     pub other_bytes: Option<u64>,
     /// Share of the machine's CPU time that the hypervisor gave to others, in percent.
     pub steal_pct: Option<f64>,
@@ -122,12 +122,15 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Did others take a share that counts? False where that is not known; of a run that wrote, only others'
-    /// reads are.
+    /// Did others take a share that counts? False where that is not known.
     pub fn is_disturbed(&self) -> bool {
         is_disturbed(self.own_bytes, self.other_bytes)
     }
 }
+
+/// A byte that a process writes makes each device below write this many at most: journals, parity, metadata
+/// that is written anew with each block and twice over.
+pub const OWN_WRITES_MAKE: u64 = 10;
 
 fn is_disturbed(own_bytes: Option<u64>, other_bytes: Option<u64>) -> bool {
     let [own, others] = [own_bytes, other_bytes].map(|bytes| bytes.map(|n| n as f64));
@@ -230,8 +233,9 @@ impl<'a> Observer<'a> {
         let done = work();
         let delta = self.since(&before);
         let written = delta.written;
+        let most_of_own = OWN_WRITES_MAKE * self.leaves.len() as u64;
         let moved = delta.activity.as_ref().zip(written).map(|(activity, written)| {
-            activity.reads.bytes + if written == 0 { activity.writes.bytes } else { 0 }
+            activity.reads.bytes + activity.writes.bytes.saturating_sub(written.saturating_mul(most_of_own))
         });
         let fetched = delta.fetched_bytes();
         let shares = CpuTimes::read(self.roots).zip(cpu).and_then(|(now, before)| now.since(&before));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use io_probe_advise::compare::{self, Comparison, LEVEL, Run, SeriesRuns, Verdict};
+use io_probe_advise::compare::{self, Comparison, Growing, LEVEL, Run, SeriesRuns, Unknown, Verdict};
 use io_probe_core::machine::disturbance;
 use io_probe_surface::compare::{ChangesRow, CompareRow};
 use io_probe_surface::value::{Text as ColumnText, Timestamp};
@@ -11,7 +11,9 @@ use pgrx::prelude::*;
 use crate::call::figure;
 use crate::error::{Error, Result};
 use crate::pg::backend::{Rows, Text, interrupts};
-use crate::pg::history::query::{self, Difference, Metric, Recent, RunSide, RunValue, Sides, Values};
+use crate::pg::history::query::{
+    self, Difference, Metric, Recent, RunArgument, RunSide, RunValue, Sides, Values,
+};
 
 /// Highest value of `last`: runs of a series that count as its last ones.
 const MOST_LAST: u32 = 1000;
@@ -32,7 +34,9 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
         if let Some(label) = labels.iter().find(|label| !query::has_label(label)) {
             return Err(Error::undefined_object(format!("no run that succeeded has the label \"{label}\"")));
         }
-        let rows = rows(&Sides::Labels(labels[0], labels[1]));
+        let mut rows = rows(&Sides::Labels(labels[0], labels[1]));
+        let apart = Sides::OtherArguments(labels[0], labels[1]).differences().into_iter();
+        rows.extend(interrupts::collect(apart.filter(Difference::is_argument).map(of_other_arguments)));
         if rows.is_empty() && labels[0] != labels[1] {
             return Err(Error::invalid("the two labels have no figures in common")
                 .hint("Both need runs of the same probe, object and arguments."));
@@ -104,8 +108,9 @@ fn rows(sides: &Sides) -> Vec<CompareRow> {
     }
     let mut pairs = interrupts::collect(pairs.into_values().filter(Pair::is_of_a_side));
     pairs.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
-    let figures = pairs.into_iter().map(of_figure);
-    interrupts::collect(figures.chain(sides.differences().into_iter().map(of_setting)))
+    let differences = sides.differences();
+    let figures = pairs.into_iter().map(|pair| of_figure(pair, &differences));
+    interrupts::collect(figures.chain(differences.iter().cloned().map(of_setting)))
 }
 
 fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
@@ -141,32 +146,66 @@ fn group(series: String, runs: &[RunValue]) -> SeriesRuns {
     SeriesRuns { series, runs: runs.iter().map(run).collect() }
 }
 
-fn of_figure(pair: Pair) -> CompareRow {
+/// The names of the sides.
+const SIDES: [&str; 2] = ["a", "b"];
+
+/// `differences` are those of all figures.
+fn of_figure(pair: Pair, differences: &[Difference]) -> CompareRow {
     let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
     let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
+    let differing = || differences.iter().filter(|difference| difference.is_of(&probe, &object));
+    let mut notes = found.notes(SIDES);
+    let mut remark = found.remark(LEVEL, Growing::Both, SIDES);
+    let arguments: Vec<&str> = differing().filter(|one| one.is_argument()).map(|one| &*one.name).collect();
+    if matches!(found.unknown, Some(Unknown::NoFigure(_))) && !arguments.is_empty() {
+        let arguments = arguments.join(", ");
+        notes.push(format!("the sides differ in {arguments}"));
+        remark = Some(arguments);
+    }
+    let verdict = match found.verdict(LEVEL) {
+        Verdict::Better | Verdict::Worse if !may_be_touched(differing(), &probe, &item) => {
+            notes.push("no setting that differs can touch this figure: something else changed".to_owned());
+            Verdict::OtherCause
+        }
+        verdict => verdict,
+    };
     CompareRow {
         probe: Some(probe.into()),
         item: Some(item.into()),
-        metric: metric.into(),
+        metric: Some(metric.into()),
         unit: Some(unit.into()),
         a: found.a.map(figure),
         b: found.b.map(figure),
-        ratio: found.ratio.map(figure),
-        verdict: Some(found.verdict(LEVEL).name()),
+        ratio: found.ratio.map(shown_ratio),
+        verdict: Some(verdict.name()),
+        remark: remark.map(ColumnText::from),
         noise_pct: noise_pct(&found, LEVEL),
         runs: Some(found.runs as u32),
+        more_runs: more_runs(&found, LEVEL, Growing::Both),
         a_setting: None,
         b_setting: None,
         object: Some(object.into()),
-        notes: found.notes(["a", "b"]),
+        notes,
     }
+}
+
+/// May the figures of an item have moved by what differs? Where nothing is known to differ, anything may.
+fn may_be_touched<'a>(differing: impl Iterator<Item = &'a Difference>, probe: &str, item: &str) -> bool {
+    let mut names = differing.map(|difference| &*difference.name).peekable();
+    names.peek().is_none() || names.any(|name| compare::can_touch(name, probe, item))
+}
+
+fn more_runs(found: &Comparison, level: f64, growing: Growing) -> Option<u32> {
+    found.more_runs(level, growing).map(|more| more as u32)
 }
 
 fn of_setting(difference: Difference) -> CompareRow {
     let Difference { name, a, b, probe, object } = difference;
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".to_owned());
     CompareRow {
         probe: probe.map(ColumnText::from),
-        metric: name.into(),
+        item: Some(name.into()),
+        remark: Some(format!("{} -> {}", shown(&a), shown(&b)).into()),
         a_setting: a.map(ColumnText::from),
         b_setting: b.map(ColumnText::from),
         object: object.map(ColumnText::from),
@@ -174,8 +213,23 @@ fn of_setting(difference: Difference) -> CompareRow {
     }
 }
 
+/// An argument that keeps runs of two labels apart.
+fn of_other_arguments(difference: Difference) -> CompareRow {
+    CompareRow {
+        verdict: Some(Verdict::CantTell.name()),
+        notes: vec!["runs with other arguments are not compared".to_owned()],
+        ..of_setting(difference)
+    }
+}
+
 fn noise_pct(comparison: &Comparison, level: f64) -> Option<f64> {
     comparison.noise(level).map(|noise| figure(100.0 * noise))
+}
+
+/// Figures of runs have no more digits that mean something.
+fn shown_ratio(ratio: f64) -> f64 {
+    let unit = 10f64.powf(ratio.log10().floor() - 3.0);
+    if unit > 0.0 && unit.is_finite() { figure((ratio / unit).round() * unit) } else { ratio }
 }
 
 /// What a figure's last runs say beside those before them.
@@ -205,12 +259,46 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
         let now: Vec<SeriesRuns> = figure.now.chunks(1).map(|run| group(String::new(), run)).collect();
         (compare::compare(&before, &now, &[], figure.metric.more_is_better), figure)
     };
+    let told_apart = differing_arguments(&recent);
     let all = interrupts::collect(recent.into_iter().map(compared));
     let level = compare::holm(all.iter().filter_map(|(found, _)| found.chance()));
-    interrupts::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent)))
+    interrupts::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent, &told_apart)))
 }
 
-fn change(found: &Comparison, level: f64, recent: Recent) -> Change {
+/// Of runs those arguments in which other series of the same probe and object differ from theirs.
+type ToldApart = BTreeMap<i64, String>;
+
+fn differing_arguments(recent: &[Recent]) -> ToldApart {
+    let mut series: BTreeMap<(&str, &str), BTreeSet<i64>> = BTreeMap::new();
+    for Recent { metric, run_id, .. } in recent {
+        series.entry((&metric.probe, &metric.object)).or_default().insert(*run_id);
+    }
+    series.retain(|_, runs| runs.len() > 1);
+    let ids: Vec<i64> = series.values().flatten().copied().collect();
+    let mut of_run: BTreeMap<i64, BTreeMap<String, Option<String>>> = BTreeMap::new();
+    for RunArgument { run_id, name, value } in query::arguments(&ids) {
+        of_run.entry(run_id).or_default().insert(name, value);
+    }
+    let mut told = ToldApart::new();
+    for runs in series.values() {
+        let all: Vec<_> = runs.iter().map(|run| (*run, of_run.remove(run).unwrap_or_default())).collect();
+        let names: BTreeSet<&String> = all.iter().flat_map(|(_, arguments)| arguments.keys()).collect();
+        let differs = |name: &&String| all.windows(2).any(|two| two[0].1.get(*name) != two[1].1.get(*name));
+        let names: Vec<&String> = names.into_iter().filter(differs).collect();
+        for (run, arguments) in all.iter().filter(|_| !names.is_empty()) {
+            let shown = names.iter().map(|name| match arguments.get(*name).cloned().flatten() {
+                Some(value) => format!("{name} {value}"),
+                None => format!("no {name}"),
+            });
+            told.insert(*run, shown.collect::<Vec<_>>().join(", "));
+        }
+    }
+    told
+}
+
+fn change(found: &Comparison, level: f64, recent: Recent, told_apart: &ToldApart) -> Change {
+    let lacking = found.remark(level, Growing::Second, SIDES_IN_TIME);
+    let remark: Vec<String> = told_apart.get(&recent.run_id).cloned().into_iter().chain(lacking).collect();
     let Metric { probe, object, item, metric, unit, .. } = recent.metric;
     let verdict = found.verdict(level);
     let row = ChangesRow {
@@ -221,13 +309,18 @@ fn change(found: &Comparison, level: f64, recent: Recent) -> Change {
         unit: unit.into(),
         before: found.a.map(figure),
         now: found.b.map(figure),
-        ratio: found.ratio.map(figure),
+        ratio: found.ratio.map(shown_ratio),
         verdict: verdict.name(),
+        remark: (!remark.is_empty()).then(|| remark.join("; ").into()),
         noise_pct: noise_pct(found, level),
         runs: found.compared[0] as u32,
+        more_runs: more_runs(found, level, Growing::Second),
         since: Timestamp(recent.since),
         run_id: recent.run_id,
-        notes: found.notes(["before", "now"]),
+        notes: found.notes(SIDES_IN_TIME),
     };
     Change { verdict, row }
 }
+
+/// The names of the sides, of which the first is the past.
+const SIDES_IN_TIME: [&str; 2] = ["before", "now"];

@@ -11,6 +11,7 @@ use io_probe_surface::page_cost::PageCostRow;
 use io_probe_surface::shared::PlaceColumns;
 use io_probe_surface::value::Timestamp;
 
+use crate::api::depth::SingleRead;
 use crate::api::shared::{self, Caveats};
 use crate::call::figure;
 use crate::call::named::{NamedEnum, named};
@@ -137,6 +138,24 @@ impl TimeResult {
         self.measured.tuple_us = Some(tuple.time.us);
         self.samples = tuple.tuples;
         self.turns = tuple.pairs;
+    }
+
+    /// Takes what reads past the OS cache gave, in place of those through it.
+    pub(super) fn of_single_read(&mut self, read: SingleRead) {
+        let SingleRead { time, blks, mut caveats } = read;
+        caveats.note("the blocks are in a cache, so these are reads past it (O_DIRECT)");
+        (self.measured.time, self.no_time) = (Some(time), None);
+        (self.samples, self.turns, self.caveats) = (blks, 1, caveats);
+    }
+
+    /// Why the device can't be timed without evicting what caches hold, if that is so.
+    pub(super) fn lacks_cold_blocks(&self) -> Option<NoTime> {
+        let is_lacking = self.is_from_device() && self.has_no_time();
+        self.no_time.filter(|why| is_lacking && matches!(why, NoTime::NotCold(_)))
+    }
+
+    pub(super) fn is_random_from_device(&self) -> bool {
+        self.is_from_device() && self.measured.pattern == Pattern::Random
     }
 
     pub(super) fn has_no_time(&self) -> bool {

@@ -12,9 +12,10 @@ use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
 use io_probe_core::run::budget::{Limits, Stop};
 
 use super::result::{NoTime, TimeResult};
+use crate::api::depth::{self, SingleRead};
 use crate::api::shared;
 use crate::call::arguments::seed;
-use crate::call::{Call, ProbedRelation};
+use crate::call::{Call, Failure, ProbedRelation};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::server;
@@ -58,6 +59,18 @@ pub(in crate::api) struct PageLimits {
 }
 
 impl Wanted {
+    /// Advice takes all or nothing of the device.
+    fn reads_past_cache(&self) -> bool {
+        !self.evicts && !self.only_cold
+    }
+
+    /// Bounds of the turns.
+    fn limits_of_turns(&self) -> Limits {
+        let Limits { duration, .. } = self.limits.most;
+        let kept = if self.reads_past_cache() { duration / PAST_CACHE } else { Duration::ZERO };
+        Limits { duration: duration - kept, ..self.limits.most }
+    }
+
     /// What advice rests on: only where there is something to read from the device.
     pub(in crate::api) fn for_advice(limits: PageLimits, evicts: bool) -> Self {
         let densities = DENSITIES.to_vec();
@@ -109,6 +122,7 @@ pub(in crate::api) fn measure(
     let measured = take_turns(call, relation, wanted, &concurrencies)?;
     call.note_stop(measured.stop);
     let mut results = results(&measured, wanted, &concurrencies);
+    let past_cache = past_cache(call, relation, wanted, &measured)?;
     for result in &mut results {
         result.caveats.slowed(measured.slowed.filter(|_| result.is_from_device()));
         add_notes(result, &measured, relation, wanted);
@@ -120,6 +134,11 @@ pub(in crate::api) fn measure(
                  measured there"
             ));
         }
+    }
+    if let Some(read) = past_cache
+        && let Some(random) = results.iter_mut().find(|result| result.is_random_from_device())
+    {
+        random.of_single_read(read);
     }
     let mut tuple = TimeResult::new(Tier::Cpu, Pattern::Tuple);
     // A stop that ends all, as when a session waits for the relation's lock, leaves no time to count tuples.
@@ -136,6 +155,29 @@ pub(in crate::api) fn measure(
     let doubt = measured.slowed.map(|_| Doubt::Slowed).or(held_back);
     let needs = measured.needs.filter(|_| measured.stop.is_some_and(Stop::is_of_time));
     Ok(MeasuredRelation { results, times, stop: measured.stop, needs, doubt })
+}
+
+/// Of the time of a call that may not evict, this part is kept for reads past the OS cache.
+const PAST_CACHE: u32 = 8;
+
+/// What can be told of a device whose blocks are cached, without evicting them: how long one takes at random.
+fn past_cache(
+    call: &Call,
+    relation: &ProbedRelation,
+    wanted: &Wanted,
+    measured: &PageTimesResult,
+) -> Result<Option<SingleRead>> {
+    let is_cached = matches!(measured.not_cold, Some(NotCold::Cached | NotCold::Buffered));
+    let ended = measured.stop.is_some_and(Stop::is_for_all);
+    if !is_cached || !wanted.reads_past_cache() || ended {
+        return Ok(None);
+    }
+    let limits = Limits { duration: wanted.limits.most.duration / PAST_CACHE, ..wanted.limits.most };
+    match depth::single_read(call, relation, wanted.seed, limits) {
+        Ok(read) => Ok(read),
+        Err(Failure::Error(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 fn take_turns(
@@ -159,7 +201,7 @@ fn take_turns(
         buffered: &buffered,
         seed: wanted.seed,
         observer: &observer,
-        limits: wanted.limits.most,
+        limits: wanted.limits_of_turns(),
         rough_after: wanted.limits.rough_after,
     };
     call.progress.path("server", 0);

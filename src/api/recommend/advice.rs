@@ -98,6 +98,8 @@ pub(in crate::api) struct Recommendation {
     pub(in crate::api) row: RecommendRow,
     /// Settings that the tablespace has of its own, and their values.
     own: BTreeMap<String, String>,
+    /// The tablespace that may have the setting of its own.
+    tablespace: Option<String>,
     evidence: Map<String, Value>,
     /// What went on beside the measurement that there is advice from.
     pub(in crate::api) beside: Option<Doubt>,
@@ -136,7 +138,9 @@ pub(super) struct Statements {
 /// What `hides` begins with where a standby refuses the statement.
 pub(in crate::api) const ON_PRIMARY: &str = "to be run on the primary";
 const IN_TABLESPACE: &str = "in the tablespace its own value hides what the server, a database, a role or a \
-     session SETs; what ALTER SYSTEM sets is hidden by all of these";
+     session SETs, which SHOW goes on to show; what ALTER SYSTEM sets is hidden by all of these";
+/// What `why` adds where the statement is one of a tablespace.
+const UNSHOWN: &str = "; SHOW does not show a tablespace's own value, \\db+ does";
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
 const UNDO_UNKNOWN: &str = "only a superuser is told what ALTER SYSTEM had set: undo resets it";
@@ -152,13 +156,31 @@ impl Recommendation {
             io_method: server::setting(c"io_method").map(Text::from),
             ..RecommendRow::default()
         };
-        let (own, evidence, curve) = (BTreeMap::new(), Map::new(), Vec::new());
-        Self { row, own, evidence, beside: None, on_primary: false, has_same_plans: false, curve }
+        Self {
+            row,
+            own: BTreeMap::new(),
+            tablespace: None,
+            evidence: Map::new(),
+            beside: None,
+            on_primary: false,
+            has_same_plans: false,
+            curve: Vec::new(),
+        }
     }
 
     /// The row, with its evidence.
     pub(super) fn into_row(self) -> RecommendRow {
         RecommendRow { evidence: Json(Value::Object(self.evidence).to_string()), ..self.row }
+    }
+
+    /// Shows what would set it, if there is something to set.
+    pub(super) fn tell(&self) {
+        let Some(statement) = &self.row.statement else { return };
+        match self.row.applies {
+            "reload" => pgrx::notice!("{statement}; SELECT pg_reload_conf()"),
+            "root" => pgrx::notice!("as root: {statement}"),
+            _ => pgrx::notice!("{statement}"),
+        }
     }
 
     /// The row of a setting of the whole server.
@@ -167,15 +189,20 @@ impl Recommendation {
         Self::new("cluster", None, setting, applies).in_force(facts::setting(setting.name()))
     }
 
-    /// The row of a setting that a tablespace may have of its own.
+    /// The row of a setting that a tablespace may have of its own. Where it has none, and there is no other
+    /// tablespace, it is one of the whole server.
     pub(super) fn of_tablespace(
         setting: Setting,
         name: &str,
         own: &BTreeMap<String, String>,
         value: Option<SettingValue>,
     ) -> Self {
-        let row = Self::new("tablespace", Some(name.to_owned()), setting, "now");
-        Self { own: own.clone(), ..row.in_force(value) }
+        let is_of_server = !own.contains_key(setting.name()) && facts::has_one_tablespace();
+        let row = match is_of_server {
+            true => Self::new("cluster", None, setting, "reload"),
+            false => Self::new("tablespace", Some(name.to_owned()), setting, "now"),
+        };
+        Self { own: own.clone(), tablespace: Some(name.to_owned()), ..row.in_force(value) }
     }
 
     /// The row of the correlation of an index; `name` is None where there is no index to name.
@@ -256,6 +283,10 @@ impl Recommendation {
     /// Another value is better, and `how` sets it.
     pub(super) fn change(mut self, value: impl Into<Text>, how: Statements, why: impl Into<Text>) -> Self {
         self.on_primary = server::in_recovery() && matches!(self.row.scope, "tablespace" | "index");
+        let mut why: Text = why.into();
+        if self.row.scope == "tablespace" {
+            why = format!("{why}{UNSHOWN}").into();
+        }
         let hides = if self.on_primary { format!("{ON_PRIMARY}; {}", how.hides) } else { how.hides };
         self.row = RecommendRow {
             recommended: Some(value.into()),
@@ -263,7 +294,7 @@ impl Recommendation {
             undo: Some(how.undo.into()),
             instead: how.instead,
             hides: Some(hides.into()),
-            why: why.into(),
+            why,
             ..self.row
         };
         self
@@ -283,16 +314,23 @@ impl Recommendation {
     }
 
     /// Another value is better, and ALTER TABLESPACE sets it and another setting that has to change with it.
-    pub(super) fn alter_both(self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
+    /// ALTER SYSTEM sets one at a time.
+    pub(super) fn alter_both(mut self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
+        (self.row.scope, self.row.applies) = ("tablespace", "now");
+        self.row.name = self.tablespace.clone().map(Text::from);
         let how = self.statements(&[(self.row.setting, value.to_string()), (other.name(), with.to_string())]);
         self.change(value.to_string(), how, why)
     }
 
     /// Statements that set all of these values.
     fn statements(&self, values: &[(&str, String)]) -> Statements {
-        match &self.row.name {
-            Some(name) if self.row.scope == "tablespace" => self.statements_of_tablespace(name, values),
-            _ => of_server(&values[0]),
+        let of_tablespace = self.tablespace.as_ref().map(|name| self.statements_of_tablespace(name, values));
+        match of_tablespace {
+            Some(statements) if self.row.scope == "tablespace" => statements,
+            of_tablespace => {
+                let instead = of_tablespace.map(|statements| vec![statements.statement]);
+                Statements { instead, ..of_server(&values[0]) }
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use self::planned::{Answers, Question};
-use super::advice::{Recommendation, Setting};
+use super::advice::{NEEDS_COLD, Recommendation, Setting, UNKNOWN};
 use super::place::{Candidate, Opened, TablespaceTarget};
 use super::{PARTS_OF_PAGES, RecommendCall, Unit};
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, TimeResult, Wanted};
@@ -38,6 +38,7 @@ pub(super) fn rows(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> R
         skipped: Skipped::default(),
         first: None,
         why: place.why_none().to_owned(),
+        needs_cold: false,
     };
     if search.wanted.is_empty() && !recommend.wants(Setting::Correlation) {
         return Ok(Vec::new());
@@ -60,6 +61,8 @@ struct Search<'a> {
     /// The first relation that did not give all times, and why the last one did not.
     first: Option<Candidate>,
     why: String,
+    /// Would one of them give more times if it might be evicted?
+    needs_cold: bool,
 }
 
 impl Search<'_> {
@@ -83,6 +86,7 @@ impl Search<'_> {
             && !measured.is_of_no_device
             && let Some(lacking) = &measured.lacking
         {
+            self.needs_cold |= measured.lacks_cold_blocks;
             return Ok(self.pass_over(relation, lacking));
         }
         let advice = Advice::of(recommend, place, &measured, &self.skipped);
@@ -112,7 +116,9 @@ impl Search<'_> {
     fn unknown(&self, relation: Option<Candidate>, why: &str) -> Vec<Recommendation> {
         let of_place = self.wanted.iter().map(|setting| self.place.row(*setting));
         let of_indexes = self.tells_of_indexes().then(|| Recommendation::of_index(None));
-        of_place.chain(of_indexes).map(|row| row.used(self.place.used(relation)).unknown(why)).collect()
+        let doubt = if self.needs_cold { NEEDS_COLD } else { UNKNOWN };
+        let without = |row: Recommendation| row.used(self.place.used(relation)).without(doubt, why);
+        of_place.chain(of_indexes).map(without).collect()
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn told(changes: &[Change]) -> Vec<String> {
         Some(format!("{} {ratio:.2}", change.row.item))
     });
     let mut sentences: Vec<String> = changes.iter().filter_map(|change| moved(change, &earlier)).collect();
-    sentences.extend(same.map(|names| format!("within the noise of {earlier}: {names}")));
+    sentences.extend(same.map(|names| format!("the same as in {earlier}, within 30 %: {names}")));
     sentences.extend(early.map(|ratios| {
         format!("times what it was in {earlier} (it takes {MIN_RUNS} to call a change): {ratios}")
     }));
@@ -42,7 +42,7 @@ fn moved(change: &Change, earlier: &str) -> Option<String> {
 }
 
 fn is_unknown(change: &Change) -> bool {
-    change.verdict == Verdict::Unknown
+    change.verdict == Verdict::CantTell
 }
 
 fn is_early(change: &Change) -> bool {
@@ -55,16 +55,31 @@ fn not_known(change: &Change) -> Option<String> {
         (None, _) => "no figure to compare in the earlier reports",
         (_, None) => "no figure to compare in this report",
         _ if is_early(change) => return None,
-        _ => change.row.notes.first()?,
+        _ => match change.row.notes.first() {
+            Some(why) => why,
+            None => return Some(too_noisy(change)),
+        },
     };
     Some(format!("{}: {why}", change.row.item))
+}
+
+/// That a figure is neither surely the same nor another one, and what would tell.
+fn too_noisy(change: &Change) -> String {
+    let ChangesRow { item, ratio, noise_pct, remark, .. } = &change.row;
+    let [ratio, noise] = [ratio, noise_pct].map(|of| of.map_or("?".to_owned(), count));
+    let remark = remark.as_deref().unwrap_or_default();
+    format!("{item}: can't tell, {ratio} times what it was at a noise of {noise} %: {remark}")
 }
 
 /// The range in which the figure of a line would be called the same as before; None if that is not known.
 pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f64)> {
     let item = match line.section {
-        ReportSection::Scan | ReportSection::Depth | ReportSection::P99 | ReportSection::Commit => {
-            let tier = if line.mark == Some(Mark::FromMemory) { ", from memory" } else { "" };
+        ReportSection::Scan
+        | ReportSection::Depth
+        | ReportSection::P99
+        | ReportSection::Commit
+        | ReportSection::CommitP99 => {
+            let tier = if line.mark == Some(Mark::FromMemory) { ", cached" } else { "" };
             format!("{} {}{tier}", line.section.name(), line.item)
         }
         ReportSection::Readahead if line.mark == Some(Mark::InUse) => "readahead kernel".to_owned(),

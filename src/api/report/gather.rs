@@ -21,7 +21,7 @@ use io_probe_surface::shared::IntervalColumns;
 use io_probe_surface::sync::SyncRow;
 use pgrx::{pg_sys, spi};
 
-use super::{Line, Mark, Promised, ReportSection};
+use super::{Line, Mark, Promised, ReportSection, of, says};
 use crate::api::depth::{self, DepthSweep};
 use crate::api::recommend::{
     ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint,
@@ -68,6 +68,9 @@ const FASTEST_FLUSH_US: f64 = 10.0;
 
 /// Why it is not known how far to trust a report.
 const UNSEEN: &str = "what others did meanwhile can't be seen";
+const UNTOUCHED: &str = "nothing that is known to be of the probes came from the devices";
+
+const OTHERS_IN_ROWS: &str = "others used the device during some of it: repeat later";
 
 /// What a report measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +97,48 @@ impl Part {
     fn and_later(self) -> &'static [Self] {
         let place = IN_TURN.iter().position(|other| *other == self);
         &IN_TURN[place.unwrap_or(0)..]
+    }
+}
+
+/// A part that is trusted more or less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TrustedPart {
+    Scans,
+    Reads,
+    Commits,
+}
+
+impl TrustedPart {
+    const ALL: [Self; 3] = [Self::Scans, Self::Reads, Self::Commits];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scans => "scans",
+            Self::Reads => "reads",
+            Self::Commits => "commits",
+        }
+    }
+
+    fn probe(self) -> Probe {
+        match self {
+            Self::Scans => Probe::Seqscan,
+            Self::Reads => Probe::Depth,
+            Self::Commits => Probe::Sync,
+        }
+    }
+
+    /// The section of its figures.
+    fn section(self) -> ReportSection {
+        match self {
+            Self::Scans => ReportSection::Scan,
+            Self::Reads => ReportSection::Depth,
+            Self::Commits => ReportSection::Commit,
+        }
+    }
+
+    /// The trust at most if its rows doubt for others. A flush waits for all that others write.
+    fn with_others(self) -> Trust {
+        if self == Self::Commits { Trust::Poor } else { Trust::Fair }
     }
 }
 
@@ -125,7 +170,7 @@ struct ReportDraft {
     lines: Vec<Line>,
     relation: Option<RelationFacts>,
     /// What went on beside each probe.
-    surroundings: Vec<Surroundings>,
+    surroundings: Vec<(Probe, Surroundings)>,
     /// Bytes that other processes of the server moved meanwhile, by their kind, the most first.
     others: Vec<(String, u64)>,
     /// Was the relation measured where no device can be seen?
@@ -136,6 +181,8 @@ struct ReportDraft {
     fastest: Option<(u32, f64)>,
     /// Is there advice on readahead, and if so, advice to change it?
     changes_readahead: Option<bool>,
+    /// The parts of which the trust is poor.
+    poor: Vec<TrustedPart>,
 }
 
 impl Measurements {
@@ -403,7 +450,7 @@ impl ReportDraft {
         let (_, _, placement) = history::locate(probe, relation, None);
         let rows = AssertUnwindSafe(|| rows().unwrap_or_else(|error| error.raise()));
         let (outcome, surroundings) = history::beside(probe, &placement.leaves, || attempt(rows));
-        self.surroundings.push(surroundings);
+        self.surroundings.push((probe, surroundings));
         self.has_unseen |= relation.is_some() && placement.leaves.is_empty();
         outcome.map_err(|Failed { message, .. }| message)
     }
@@ -434,6 +481,8 @@ impl ReportDraft {
         if !in_use {
             return;
         }
+        let p99 = Line::figure(ReportSection::CommitP99, row.method, row.p99_us, "us", (None, None));
+        self.push(p99.marked(Some(Mark::InUse), &row.caveats.doubt));
         let Some(us) = row.op_us else {
             // The first note of a void row says what makes it so.
             let void = row.caveats.notes.first().filter(|_| row.caveats.doubt.has(Doubt::Void)).cloned();
@@ -446,7 +495,8 @@ impl ReportDraft {
         } else {
             ""
         };
-        self.say("commit", format!("A commit waits {} for its WAL{p99}{doubt}.", time(us)));
+        let beside = if row.caveats.doubt.has(Doubt::Others) { " while others use the device" } else { "" };
+        self.say("commit", format!("A commit waits {} for its WAL{p99}{beside}{doubt}.", time(us)));
     }
 
     fn compare_scans(&mut self, direct: &SeqscanRow, server: &SeqscanRow, cold: bool) {
@@ -552,8 +602,9 @@ impl ReportDraft {
         };
         let others = advice.beside.map_or("", beside_advice);
         let place = if advice.on_primary { format!(", {ON_PRIMARY}") } else { String::new() };
+        let unshown = if row.scope == "tablespace" { ", which SHOW will not show" } else { "" };
         let finding = match &row.statement {
-            Some(_) => format!("{current} -> {recommended}{alike}{others}{place}"),
+            Some(_) => format!("{current} -> {recommended}{alike}{others}{place}{unshown}"),
             None => format!("keep {current}{alike}{others}"),
         };
         self.push(Line(ReportFullRow {
@@ -592,44 +643,75 @@ impl ReportDraft {
     }
 
     fn all_held_back(&self) -> HeldBack {
-        let all = self.surroundings.iter().map(|run| run.held_back.clone());
+        let all = self.surroundings.iter().map(|(_, run)| run.held_back.clone());
         all.reduce(HeldBack::then).unwrap_or_default()
     }
 
+    /// Says how far the figures of each part can be trusted, in a line for all parts of which the same is to
+    /// be said.
     fn trust(&mut self) {
+        let mut told: Vec<(&'static str, String, Vec<&'static str>)> = Vec::new();
+        for part in TrustedPart::ALL {
+            if !self.has_figures(part) {
+                continue;
+            }
+            let (trust, why) = self.trust_in(part);
+            self.poor.extend((trust == Some(Trust::Poor)).then_some(part));
+            let word = trust.map_or("unknown", Trust::name);
+            match told.iter_mut().find(|(other, because, _)| *other == word && *because == why) {
+                Some((.., parts)) => parts.push(part.name()),
+                None => told.push((word, why, vec![part.name()])),
+            }
+        }
+        let lines = told.into_iter().map(|(word, why, parts)| {
+            Line::fact(ReportSection::Trust, word, format!("{}, since {why}", parts.join(", ")))
+        });
+        let lines: Vec<Line> = lines.collect();
+        if lines.is_empty() {
+            self.push(Line::fact(ReportSection::Trust, "unknown", "nothing was measured"));
+        }
+        self.lines.extend(lines);
+    }
+
+    fn has_figures(&self, part: TrustedPart) -> bool {
+        of(&self.lines, part.section()).any(|line| line.value.is_some())
+    }
+
+    /// How far the figures of a part can be trusted, if that is known, and why.
+    fn trust_in(&self, part: TrustedPart) -> (Option<Trust>, String) {
+        let runs =
+            || self.surroundings.iter().filter(|(probe, _)| *probe == part.probe()).map(|(_, run)| run);
         // A run that knows only one of them is left out: others may have moved anything.
-        let known = self.surroundings.iter().filter_map(|run| run.own_bytes.zip(run.other_bytes));
+        let known = runs().filter_map(|run| run.own_bytes.zip(run.other_bytes));
         let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
-        let steal = self.surroundings.iter().filter_map(|run| run.steal_pct).reduce(f64::max);
-        let others = Trust::of(bytes, steal).filter(|trust| *trust != Trust::Good || !self.has_unseen);
+        let steal = runs().filter_map(|run| run.steal_pct).reduce(f64::max);
+        let is_seen = part == TrustedPart::Commits || !self.has_unseen;
+        let others = Trust::of(bytes, steal).filter(|trust| *trust != Trust::Good || is_seen);
+        let has_others = of(&self.lines, part.section()).any(|line| line.doubts(Doubt::Others));
+        let by_rows = has_others.then(|| part.with_others());
         let own = self.distrust();
-        let worst = own.iter().map(|(trust, _)| *trust).chain(others).max();
-        let by_others = match others {
-            None => Some(UNSEEN.to_owned()),
-            Some(Trust::Good) => {
-                own.is_empty().then(|| "others hardly used the devices meanwhile".to_owned())
-            }
-            Some(_) => {
-                let all = bytes.0 + bytes.1;
-                let moved = (bytes.1 > 0).then(|| {
-                    let share = 100.0 * bytes.1 as f64 / all as f64;
-                    format!("{share:.0} % of the disk traffic was not the probes' ({})", self.who(bytes.1))
-                });
-                let stolen = steal.filter(|steal| *steal > 10.0).map(|steal| {
-                    format!("the hypervisor gave {steal:.0} % of the processors' time to others")
-                });
-                let why: Vec<String> = moved.into_iter().chain(stolen).collect();
-                Some(format!("{}: repeat later", why.join(", and ")))
-            }
-        };
-        let word = match worst {
-            None => "unknown",
-            Some(Trust::Good) => "good",
-            Some(Trust::Fair) => "fair",
-            Some(Trust::Poor) => "poor",
+        let worst = own.iter().map(|(trust, _)| *trust).chain(others).chain(by_rows).max();
+        let by_others = match others.filter(|trust| *trust > Trust::Good) {
+            Some(_) => Some(self.by_others(bytes, steal)),
+            None if has_others => Some(OTHERS_IN_ROWS.to_owned()),
+            None if others.is_none() => Some(if bytes.0 == 0 { UNTOUCHED } else { UNSEEN }.to_owned()),
+            None => own.is_empty().then(|| "others hardly used the devices meanwhile".to_owned()),
         };
         let why: Vec<String> = own.into_iter().map(|(_, why)| why).chain(by_others).collect();
-        self.push(Line::fact(ReportSection::Trust, word, why.join("; ")));
+        (worst, why.join("; "))
+    }
+
+    /// What others moved, or took of the processors.
+    fn by_others(&self, (own, others): (u64, u64), steal: Option<f64>) -> String {
+        let moved = (others > 0 && own > 0).then(|| {
+            let share = 100.0 * others as f64 / (own + others) as f64;
+            format!("{share:.0} % of the disk traffic was not the probes' ({})", self.who(others))
+        });
+        let stolen = steal.filter(|steal| *steal > 10.0);
+        let stolen =
+            stolen.map(|steal| format!("the hypervisor gave {steal:.0} % of the processors' time to others"));
+        let why: Vec<String> = moved.into_iter().chain(stolen).collect();
+        format!("{}: repeat later", why.join(", and "))
     }
 
     /// Who caused these bytes of others.
@@ -652,15 +734,35 @@ impl ReportDraft {
         slowed.into_iter().chain(quota).chain(limited).collect()
     }
 
+    /// A promise is neither kept nor broken by figures that are not the device's, or of a short moment.
+    fn leave_open_what_is_not_sure(&mut self) {
+        let short = of(&self.lines, ReportSection::Depth).filter(|line| line.doubts(Doubt::Short));
+        let short: Vec<_> = short.map(|line| line.item.clone()).collect();
+        for Line(line) in self.lines.iter_mut().filter(|line| line.promised.is_some()) {
+            let is_of = |part: &TrustedPart| part.section() == line.section;
+            // A percentile has the doubt of the rate at the same depth.
+            let (is_poor, is_short) = match line.section {
+                ReportSection::P99 => (self.poor.contains(&TrustedPart::Reads), short.contains(&line.item)),
+                _ => (self.poor.iter().any(is_of), says(line.doubt.as_deref(), Doubt::Short)),
+            };
+            line.kept = line.kept.filter(|_| !is_poor && !is_short);
+        }
+    }
+
     fn promises(&mut self) {
+        self.leave_open_what_is_not_sure();
         let told = |line: &Line| {
-            let (kept, promised, value) = (line.kept?, line.promised?, line.value?);
+            let (promised, value) = (line.promised?, line.value?);
             let what = match line.section {
                 ReportSection::Scan => "Scans",
                 ReportSection::Depth => "Random reads",
                 _ => "The 99th percentile of reads",
             };
-            let verb = if kept { "as promised" } else { "not as promised" };
+            let verb = match line.kept {
+                Some(true) => "as promised",
+                Some(false) => "not as promised",
+                None => "can't tell whether as promised",
+            };
             Some(format!("{what}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
         };
         let sentences: Vec<String> = self.lines.iter().filter_map(told).collect();

@@ -74,6 +74,7 @@ fn what(line: &Line) -> Option<&'static str> {
         ReportSection::P50 => "median latency, in flight",
         ReportSection::P99 => "99th percentile, in flight",
         ReportSection::Commit => "flush of WAL",
+        ReportSection::CommitP99 => "99th percentile of flushes",
         ReportSection::Readahead => "scan, readahead kB",
         _ => return None,
     })

@@ -88,15 +88,13 @@ impl TextPage {
         let last = if has_promises { "promised/doubt" } else { "doubt" };
         self.push(format!("{:34}{:>10}{:>18}  {last}", "", "measured", "95 % interval"));
         for (name, line) in shown {
-            let kept = match line.kept {
-                Some(true) => " ok",
-                Some(false) => " NO",
-                None => "",
-            };
-            let promised = line.shown_promise() + kept;
-            let said = if line.promised.is_some() { &promised } else { line.against() };
+            let said = line.shown_promise().map(|promise| format!("{promise} {}", line.shown_kept()));
             let (unit, value, range) = (line.unit(), line.shown(), line.range());
-            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>18}  {said}"));
+            let against = said.as_deref().unwrap_or(line.against());
+            self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>18}  {against}"));
+            if said.is_some() && !line.against().is_empty() {
+                self.push(format!("{:63} ({})", "", line.against()));
+            }
         }
     }
 
@@ -148,6 +146,7 @@ fn name_of(line: &Line) -> Option<String> {
         (ReportSection::P50, "1") => "random read, median".to_owned(),
         (ReportSection::P99, "1") => "random read, p99".to_owned(),
         (ReportSection::Commit, method) if line.is_chosen() => format!("commit, {method}"),
+        (ReportSection::CommitP99, method) if line.value.is_some() => format!("commit p99, {method}"),
         _ => return None,
     })
 }

@@ -1,6 +1,10 @@
 //! The measurement itself, for all functions that ask what a sync costs.
 
-use io_probe_core::machine::observer::HeldBack;
+use std::collections::HashMap;
+
+use io_probe_core::machine::disturbance::{self, DISTURBING};
+use io_probe_core::machine::observer::{HeldBack, Surroundings};
+use io_probe_core::machine::process_io::ProcessIo;
 use io_probe_core::measure::sync::{self, Case, CaseTimes, GroupCommit, Layout, SyncRun};
 use io_probe_core::run::budget::{Limits, Stop};
 
@@ -8,6 +12,7 @@ use crate::call::{Call, NamedEnum, Outcome, ProbedPlace};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
+use crate::pg::backend::server;
 use crate::pg::storage::wal;
 
 /// Cases to be measured.
@@ -22,7 +27,7 @@ pub(in crate::api) struct Bench {
 pub(in crate::api) struct Benched {
     pub(in crate::api) cases: Vec<CaseTimes>,
     pub(super) layout: Layout,
-    /// Did others read much from the device meanwhile?
+    /// Did others use the device much meanwhile?
     pub(in crate::api) disturbed: bool,
     /// What the server's control group held back.
     pub(in crate::api) held_back: HeldBack,
@@ -65,18 +70,38 @@ impl Bench {
             call.progress.path(case.section.name(), turns);
             call.progress.done(turn - 1);
         };
+        let processes = OtherWrites::begin();
         let (cases, surroundings) = observer
             .beside(|| call.with_budget(&interrupts, |budget| sync::run(&files, &run, budget, &mut report)));
-        let disturbed = surroundings.is_disturbed();
+        let disturbed = surroundings.is_disturbed() || processes.disturb(&surroundings);
         Ok(Benched { cases: cases?, layout, disturbed, held_back: surroundings.held_back })
     }
 
-    fn layout(&self) -> Result<Layout> {
+    pub(super) fn layout(&self) -> Result<Layout> {
         let limit = gucs::scratch_limit();
         Layout::plan(&self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
             Error::invalid("the scratch files of these sections would be too large")
                 .detail(format!("pg_io_probe.scratch_limit is {} MB.", limit >> 20))
                 .hint("Give a smaller write_kb or fewer sections, or raise the setting.")
         })
+    }
+}
+
+/// What the other processes of this server have written, as far as the kernel tells. (What the devices wrote
+/// is ours as well: journals follow our writes.)
+struct OtherWrites(HashMap<i32, u64>);
+
+impl OtherWrites {
+    fn begin() -> Self {
+        let own = std::process::id() as i32;
+        let pids = server::pids().filter(|pid| *pid != own);
+        Self(pids.filter_map(|pid| Some((pid, ProcessIo::of(pid)?.written))).collect())
+    }
+
+    /// Did they write a share that counts beside a run?
+    fn disturb(&self, run: &Surroundings) -> bool {
+        let before = |pid| self.0.get(pid).copied().unwrap_or(0);
+        let written = Self::begin().0.iter().map(|(pid, now)| now.saturating_sub(before(pid))).sum::<u64>();
+        disturbance::taken(run.own_bytes.map(|own| own as f64), Some(written as f64)) > DISTURBING
     }
 }

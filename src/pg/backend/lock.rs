@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::error::{Error, Result};
+use crate::pg::backend::progress;
 use crate::pg::backend::server::in_recovery;
 use crate::pg::settings::SettingsLevel;
 
@@ -20,8 +21,8 @@ const KEY: u64 = 0x69_6f_70_72_6f_62_65;
 
 impl ProbeLock {
     /// Takes the lock; if another probe holds it, waits or fails. One inside of another in the same session
-    /// always fails.
-    pub(crate) fn acquire(wait: bool) -> Result<Self> {
+    /// always fails. `name` has the name of a probe's number.
+    pub(crate) fn acquire(wait: bool, name: impl Fn(i64) -> Option<&'static str>) -> Result<Self> {
         if let Some(lock) = Self::take(wait)? {
             return Ok(lock);
         }
@@ -30,7 +31,9 @@ impl ProbeLock {
              options => '{\"wait\": true}'.",
         );
         Err(match holder() {
-            Some(pid) => error.detail(format!("It runs in the server process with PID {pid}.")),
+            Some(pid) => error.detail(progress::told(pid, name).unwrap_or_else(|| {
+                format!("It runs in the server process with PID {pid}.") // it has only just begun
+            })),
             None => error,
         })
     }

@@ -3,11 +3,13 @@
 //! Progress uses the server's own reporting with a command number that no core command has, so that
 //! it needs no shared memory of ours and no preload. Core's progress views don't show it.
 
+use std::time::Duration;
+
 use io_probe_surface::facts::ProgressRow;
 use io_probe_surface::value::{Relation, Timestamp};
 use pgrx::pg_sys;
 
-use crate::pg::backend::server;
+use crate::pg::backend::{encoding, server};
 use crate::pg::compat;
 pub(crate) use crate::pg::compat::WaitEvent;
 
@@ -22,6 +24,8 @@ const STARTED: i32 = 3;
 /// The first of those that hold the name of the path, eight bytes each.
 const PATH: i32 = 4;
 const PATH_VALUES: usize = 4;
+/// When it ends at the latest.
+const ENDS: i32 = PATH + PATH_VALUES as i32;
 
 /// Reports until it is dropped.
 pub(crate) struct Progress {
@@ -31,9 +35,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts reporting the probe of this number on a relation, if it is on one, unless the backend already
-    /// reports a command of its own, such as the COPY that this probe is the query of.
-    pub(crate) fn start(probe: i64, waits: WaitEvent, relation: Option<pg_sys::Oid>) -> Self {
+    /// Starts reporting the probe of this number on a relation, if it is on one, which lasts this long at
+    /// most, unless the backend already reports a command of its own, such as the COPY that this probe is the
+    /// query of.
+    pub(crate) fn start(probe: i64, waits: WaitEvent, relation: Option<pg_sys::Oid>, most: Duration) -> Self {
         let relation = relation.unwrap_or(pg_sys::InvalidOid);
         // SAFETY: the entry is this backend's own; the calls only write to it.
         let reporting = unsafe {
@@ -47,8 +52,10 @@ impl Progress {
         }
         let progress = Self { reporting, wait_event: compat::wait_event(waits) };
         progress.report(PROBE, probe);
-        // SAFETY: reads the clock.
-        progress.report(STARTED, unsafe { pg_sys::GetCurrentTimestamp() });
+        let started = server::moment();
+        progress.report(STARTED, started);
+        let most = i64::try_from(most.as_micros()).unwrap_or(i64::MAX);
+        progress.report(ENDS, started.saturating_add(most));
         progress
     }
 
@@ -171,4 +178,21 @@ pub(crate) fn running(name: impl Fn(i64) -> Option<&'static str>) -> Vec<Progres
             }
         })
         .collect()
+}
+
+/// Who runs the probe of this process, since when, and for how long at most, as a sentence; None if it reports
+/// none. The server shows everyone whose a process is.
+pub(in crate::pg) fn told(pid: i32, name: impl Fn(i64) -> Option<&'static str>) -> Option<String> {
+    let entry =
+        server::backends().find(|entry| entry.st_procpid == pid && entry.st_progress_command == COMMAND)?;
+    let value = |position: i32| entry.st_progress_param[position as usize];
+    let probe = name(value(PROBE))?;
+    // SAFETY: a catalog lookup, which gives NULL for a role that is gone.
+    let role = unsafe { encoding::text_or_none(pg_sys::GetUserNameFromId(entry.st_userid, true)) };
+    let role = role.map_or(String::new(), |role| format!(" (role \"{role}\")"));
+    let now = server::moment();
+    let [since, left] = [now - value(STARTED), value(ENDS) - now].map(|us| (us.max(0) + 999_999) / 1_000_000);
+    Some(format!(
+        "PID {pid}{role} has been running io_probe_{probe} for {since} s, and ends it within {left} s."
+    ))
 }

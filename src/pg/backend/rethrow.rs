@@ -163,6 +163,11 @@ pub(in crate::pg) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) ->
     with_changed_error(work, |copy| copy.point_into(query))
 }
 
+/// Does `work`. An ERROR of the server's that has one of these SQLSTATEs, and no HINT, gets the one beside it.
+pub(in crate::pg) fn hinting<T>(hints: &[(PgSqlErrorCode, &CStr)], work: impl FnOnce() -> T) -> T {
+    with_changed_error(work, |copy| hints.iter().for_each(|(code, hint)| copy.add_hint(*code, hint)))
+}
+
 /// Does `work`, and has an ERROR of the server's changed.
 fn with_changed_error<T>(work: impl FnOnce() -> T, change: impl FnOnce(&Copied)) -> T {
     catch(work).unwrap_or_else(|caught| {
@@ -283,6 +288,17 @@ impl Copied {
             if error.cursorpos > 0 {
                 error.internalpos = std::mem::take(&mut error.cursorpos);
                 error.internalquery = pg_sys::MemoryContextStrdup(self.context, query.as_ptr());
+            }
+        }
+    }
+
+    /// Gives it this HINT if it has this SQLSTATE, and none.
+    fn add_hint(&self, code: PgSqlErrorCode, hint: &CStr) {
+        // SAFETY: a copy of ours, to whose memory context the HINT is copied.
+        unsafe {
+            let error = &mut *self.error;
+            if error.sqlerrcode == code as c_int && error.hint.is_null() {
+                error.hint = pg_sys::MemoryContextStrdup(self.context, hint.as_ptr());
             }
         }
     }

@@ -193,6 +193,11 @@ pub(crate) fn is_superuser() -> bool {
     unsafe { pg_sys::superuser() }
 }
 
+/// Process numbers of all backends and auxiliary processes, as of now.
+pub(crate) fn pids() -> impl Iterator<Item = i32> {
+    backends().map(|entry| entry.st_procpid)
+}
+
 /// Status entries of all backends and auxiliary processes, as of now.
 pub(in crate::pg) fn backends() -> impl Iterator<Item = &'static pg_sys::PgBackendStatus> {
     // SAFETY: throws away this transaction's copy of the entries, so that the next look is a new one.

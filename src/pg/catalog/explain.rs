@@ -1,10 +1,13 @@
 //! EXPLAIN of a query in a read-only subtransaction, and the names in a plan back to oids.
 
-use pgrx::{pg_sys, spi::Spi};
+use std::ffi::CStr;
+
+use pgrx::{PgSqlErrorCode, pg_sys, spi::Spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding;
 use crate::pg::backend::executor::{Counted, Execution, count_nodes};
+use crate::pg::backend::rethrow::hinting;
 use crate::pg::backend::statement::{StatementRows, run};
 use crate::pg::backend::subtransaction::read_only;
 use crate::pg::catalog::facts;
@@ -12,11 +15,25 @@ use crate::pg::catalog::query::{Query, check_single};
 use crate::pg::compat;
 use crate::pg::settings::set_for_subtransaction;
 
+/// What to do about the mistakes that are made most often with a query.
+const HINTS: [(PgSqlErrorCode, &CStr); 2] = [
+    (
+        PgSqlErrorCode::ERRCODE_UNDEFINED_PARAMETER,
+        c"pg_stat_statements has $1 where the query had a constant: put one in its place.",
+    ),
+    (
+        PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+        c"Only queries that read are executed; io_probe_explain without execute plans one that writes. To \
+          see its blocks, give io_probe_explain(plan => ...) what EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) \
+          printed in a transaction that you rolled back.",
+    ),
+];
+
 /// The plan of a query as EXPLAIN (FORMAT JSON) prints it.
 pub(crate) fn plan(query: &Query) -> Result<String> {
     check_single(query)?;
     let statement = query.after("EXPLAIN (VERBOSE, FORMAT JSON) ");
-    Ok(read_only(move || Spi::connect(|_| printed(&run(&statement)))))
+    Ok(hinting(&HINTS, || read_only(move || Spi::connect(|_| printed(&run(&statement))))))
 }
 
 /// Runs a query with the caller's rights in a read-only subtransaction: its plan as EXPLAIN (FORMAT JSON)
@@ -32,13 +49,14 @@ pub(crate) fn execute(query: &Query, how: Execution) -> Result<(String, Option<C
     // Times and blocks of nodes are counted without EXPLAIN, but for its own text.
     let timing = if how.prints { "" } else { "TIMING OFF, " };
     let statement = query.after(&format!("EXPLAIN (ANALYZE, {timing}BUFFERS, VERBOSE, FORMAT JSON) "));
-    Ok(read_only(move || {
+    let counted = move || {
         set_for_subtransaction(c"track_io_timing", c"on");
         if how.exact {
             set_for_subtransaction(c"effective_io_concurrency", c"0");
         }
         count_nodes(&statement, how, || Spi::connect(|_| printed(&run(&statement))))
-    }))
+    };
+    Ok(hinting(&HINTS, || read_only(counted)))
 }
 
 /// What EXPLAIN prints in a format that is one text.

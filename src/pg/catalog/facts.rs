@@ -203,6 +203,12 @@ pub(crate) fn tablespace_options(spcname: &str) -> BTreeMap<String, String> {
     options.filter(|(name, ..)| name == spcname).map(|(_, setting, value)| (setting, value)).collect()
 }
 
+/// Is there but one tablespace for users' tables?
+pub(crate) fn has_one_tablespace() -> bool {
+    let query = "SELECT count(*) = 1 FROM pg_tablespace WHERE spcname <> 'pg_global'";
+    names::rows(query, &[]).into_iter().next().unwrap_or(false)
+}
+
 /// Does a tablespace have this setting of its own?
 pub(crate) fn has_tablespace_with(setting: &str) -> bool {
     let query = "SELECT option_name FROM pg_tablespace, pg_options_to_table(spcoptions)";

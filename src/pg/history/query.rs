@@ -26,11 +26,25 @@ const MOST_OF_LABEL: u32 = 50;
 const ARGUMENTS: &str = "(SELECT CASE WHEN plain -> 'options' = '{}' THEN plain - 'options' ELSE plain END \
      FROM (VALUES (args - 'seed' #- '{options,wait}' #- '{options,seed}')) AS given (plain))";
 
+/// What the names of arguments that differ begin with.
+const ARGUMENT: &str = "argument ";
+
+/// Each argument and option of a run by its name: an imported one may have any number of them.
+const EACH_ARGUMENT: &str = "(SELECT left(key, 60) AS key, left(value, 100) AS value FROM (
+         SELECT own.* FROM jsonb_each_text(args - '{options,seed}'::text[]) AS own
+         UNION ALL
+         SELECT own.* FROM jsonb_each_text(CASE jsonb_typeof(args -> 'options') WHEN 'object'
+                                           THEN (args -> 'options') - '{wait,seed}'::text[] ELSE '{}' END) AS own
+         LIMIT 30
+     ) AS given)";
+
 pub(crate) enum Sides<'a> {
     Runs(i64, i64),
     /// The runs of two labels, of each pair of series with the same probe, object and arguments. Their
     /// databases and clusters may be others: a table may have moved.
     Labels(&'a str, &'a str),
+    /// All runs of two labels, of each probe and object of which a label has arguments that the other lacks.
+    OtherArguments(&'a str, &'a str),
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,7 +163,7 @@ pub(crate) struct Metric {
 }
 
 /// A circumstance that is not the same on both sides.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Difference {
     pub(crate) name: String,
     pub(crate) a: Option<String>,
@@ -157,6 +171,19 @@ pub(crate) struct Difference {
     /// Its probe and object; None if there are several.
     pub(crate) probe: Option<String>,
     pub(crate) object: Option<String>,
+}
+
+impl Difference {
+    /// Is it an argument?
+    pub(crate) fn is_argument(&self) -> bool {
+        self.name.starts_with(ARGUMENT)
+    }
+
+    /// May it be of what such runs measured?
+    pub(crate) fn is_of(&self, probe: &str, object: &str) -> bool {
+        let is = |own: &Option<String>, name: &str| own.as_ref().is_none_or(|own| own == name);
+        is(&self.probe, probe) && is(&self.object, object)
+    }
 }
 
 /// A figure in the last runs of a series, and in those before them.
@@ -190,6 +217,27 @@ pub(crate) fn runs(ids: &[i64]) -> Vec<StoredRun> {
         format!(
             "SELECT id, probe, status, message FROM {schema}.io_probe_runs WHERE id IN ({})",
             ids.join(", ")
+        )
+    })
+}
+
+/// An argument of a run.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RunArgument {
+    pub(crate) run_id: i64,
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+}
+
+/// The arguments of these runs.
+pub(crate) fn arguments(ids: &[i64]) -> Vec<RunArgument> {
+    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+    ask(|schema| {
+        format!(
+            "SELECT id AS run_id, argument.key AS name, argument.value
+             FROM {schema}.io_probe_runs, LATERAL {EACH_ARGUMENT} AS argument
+             WHERE id = ANY ('{{{}}}')",
+            ids.join(",")
         )
     })
 }
@@ -230,6 +278,23 @@ impl Sides<'_> {
                 series_of_label(schema, a, 'a'),
                 series_of_label(schema, b, 'b')
             ),
+            Sides::OtherArguments(a, b) => format!(
+                "WITH RECURSIVE {}, {}, of_both AS (
+                     SELECT pair FROM runs_a INTERSECT SELECT pair FROM runs_b
+                 ), measured AS (
+                     SELECT hashtextextended(concat_ws(E'\\n', probe, object), 0)::text AS same, own.pair AS own,
+                            own.whose, run.*
+                     FROM (SELECT * FROM runs_a UNION ALL SELECT * FROM runs_b) AS own
+                     JOIN {schema}.io_probe_runs AS run USING (id)
+                 ), sides AS (
+                     SELECT same AS pair, whose, {SIDE_COLUMNS} FROM measured WHERE same = ANY (ARRAY(
+                         SELECT same FROM measured WHERE own <> ALL (ARRAY(SELECT pair FROM of_both))
+                         INTERSECT SELECT same FROM measured WHERE whose = 'a'
+                         INTERSECT SELECT same FROM measured WHERE whose = 'b'))
+                 )",
+                series_of_label(schema, a, 'a'),
+                series_of_label(schema, b, 'b')
+            ),
         }
     }
 
@@ -237,8 +302,8 @@ impl Sides<'_> {
     pub(crate) fn figures(&self) -> Vec<Values> {
         // The runs of a label say themselves how much they differ.
         let wanted = match self {
-            Sides::Labels(..) => format!("{MOST_EARLIER_OF_LABEL} - count(*)"),
             Sides::Runs(..) => MOST_EARLIER.to_string(),
+            _ => format!("{MOST_EARLIER_OF_LABEL} - count(*)"),
         };
         let mut values: Vec<Values> = ask(|schema| {
             format!(
@@ -288,12 +353,14 @@ impl Sides<'_> {
                  ), facts AS (
                      SELECT pair, whose, probe, object, fact.place, fact.name, fact.value
                      FROM examples, LATERAL (
-                         VALUES (1, 'object', object), (2, 'arguments', {ARGUMENTS}::text), (3, 'host', host),
+                         VALUES (1, 'object', object), (3, 'host', host),
                                 (4, 'system_identifier', system_identifier), (5, 'datname', datname),
                                 (6, 'in_recovery', in_recovery::text), (7, 'kernel', kernel),
                                 (8, 'server_version', server_version), (9, 'pg_io_probe', version),
                                 (10, 'spcname', spcname),
                                 (11, 'device', device), (12, 'model', model)
+                         UNION ALL
+                         SELECT 2, '{ARGUMENT}' || argument.key, argument.value FROM {EACH_ARGUMENT} AS argument
                          UNION ALL
                          SELECT 13, leaf.key, leaf.value
                          FROM jsonb_array_elements(leaves) AS each_leaf, jsonb_each_text(each_leaf) AS leaf
