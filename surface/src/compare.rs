@@ -100,11 +100,10 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&CompareRow::TYPE, 20),
         who: Who::Monitor,
         comment: "\
-            Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
-            is the geometric mean over the latest 50 runs of a label in a series. It is compared with the \
-            other label's figure in the same series or, if the other label lacks the series, with that of \
-            the same probe, object and arguments. What only one label has is left out. If the labels take \
-            turns, runs that are close in time count as pairs. pg_monitor may call it",
+            Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs: the \
+            geometric means over the latest 50 runs of a label in a series, or, if the other label lacks the \
+            series, in that of the same probe, object and arguments. What only one label has is left out. If \
+            the labels take turns, runs that are close in time count as pairs. pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
     },

@@ -11,28 +11,27 @@ row! {
     row DepthRow "depth" everyday [depth, iops, err_pct, mib_s, p50_us, p99_us, best, relid, doubt] {
         /// Requests in flight
         depth: u32,
-        /// Fetches per second of wall-clock time
+        /// Fetches a second of wall-clock time
         iops: Option<f64>,
-        /// iops times the block size, in MiB (2^20 bytes) per second
+        /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
-        /// Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor
-        /// seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval
+        /// Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
+        /// over 10 %)? NULL under a rate limit, or if a depth has no interval
         best: Option<bool>,
-        /// How the reads were issued. pread: one at a time; io_uring, threads: several at a time
+        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a
+        /// time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method
         engine: Option<&'static str>,
-        /// Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no
-        /// read
+        /// Blocks fetched at this depth, with holes
         blks: u64,
-        /// Wall-clock time of this depth in ms
+        /// Wall clock of this depth in ms
         elapsed_ms: Option<f64>,
-        /// Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL
-        /// if unknown
+        /// Percent of all fetches of the call that came from the device
         device_pct: Option<f64>,
-        /// Blocks that were never written to the file: they count in blks, but are not read
+        /// Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read
         hole_blks: Option<u64>,
-        /// Seed of the random order
+        /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -58,11 +57,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     returns: Returns::Rows(&DepthRow::TYPE, 7),
     who: Who::Owner,
     comment: "\
-            Times random fetches past the OS page cache at several depths, one row each, and marks the knee \
-            of the curve as best. The depths are by default 1, 2, 4 and so on to 64, as far as \
-            pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. \
-            Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
-            max_iops, max_mib_s, max_util_pct, max_p99, wait",
+        Times random fetches past the OS page cache at several depths, one row each, and marks the knee of \
+        the curve as best. By default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They \
+        take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT \
+        or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
     example: "'public.probed', '{1,2}', '6 ms'",
     errors: &[],
 }];

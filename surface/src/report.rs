@@ -81,14 +81,13 @@ row! {
         high: Option<f64>,
         /// What argument promised gives for this figure; NULL without a promise
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without a promise, if the interval is too wide to say,
-        /// or for the rate of a limit
+        /// Is the promise kept, within 5 percent? NULL without one, if the interval is too wide to say, or
+        /// for the rate of a limit
         kept: Option<bool>,
         /// The fact, in words; NULL for a figure, but for the size of the relation, where it is the name
         finding: Option<Text>,
-        /// best: the smallest depth that is as good as the fastest; in use: what the server does; from
-        /// memory: more than a tenth of the scan did not come from the device. NULL for other figures, and
-        /// for a fact
+        /// best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a
+        /// tenth of the scan did not come from the device. NULL otherwise
         mark: Option<Mark>,
         /// What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL:
         /// nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth
