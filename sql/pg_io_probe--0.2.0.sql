@@ -39,17 +39,17 @@ CREATE TYPE io_probe_device_full_row AS (
     notes               text[]
 );
 COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption (dm) and software RAID (md), a row for each';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each';
 COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'The same in sectors of 512 bytes, as blockdev --getra';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra';
 COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
 COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
 COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
-COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes of the file system that are free for others than root';
+COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes that are free for others than root';
 COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, dm, md or the disk';
 COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
@@ -57,13 +57,13 @@ COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the ke
 COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests in the kernel''s queue for the device';
 COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
 COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device accepts';
-COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit of the device in bytes that can be addressed';
+COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
 COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that it writes without reading first';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
-COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
+COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that it prefers; 0 if it states none';
 COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is out of alignment';
 COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without a partition';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on such a boundary?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
 COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
@@ -85,9 +85,9 @@ CREATE TYPE io_probe_device_row AS (
     status        text
 );
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption (dm) and software RAID (md), a row for each';
+COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each';
 COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
 COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
@@ -168,8 +168,8 @@ CREATE TYPE io_probe_evict_row AS (
 );
 COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
 COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks of it in shared buffers before the call';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks of it there after the call; PostgreSQL 15 and 16 cannot evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after it';
 COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in either?';
@@ -186,7 +186,7 @@ CREATE TYPE io_probe_progress_row AS (
 );
 COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
-COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if it reads none, or one of another database';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that it reads; NULL if none, or of another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it measures now; of sync the section, of readahead the mode, of evict the fork';
 COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of sync and readahead turns, of iostat samples';
@@ -472,23 +472,23 @@ CREATE TYPE io_probe_random_full_row AS (
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
 COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
 COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
-COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
 COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, a note says what ended the run';
 COMMENT ON COLUMN io_probe_random_full_row.cold IS 'Verified: no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
 COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetches from the OS cache; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device; NULL if there are none';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches that shared buffers (or the session''s own buffers) served';
+COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
 COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
-COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
+COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches from neither, without holes';
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
 COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
-COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us, which is part of no other time';
+COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us, part of no other time';
 COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of that time in us';
 COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read';
@@ -544,8 +544,8 @@ COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second of wall clock, w
 COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
 COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device; NULL if there are none';
+COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
+COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
@@ -765,7 +765,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a scratch file in its tablespace) or pingpong (in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (of a scratch file in its tablespace) or pingpong (in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -819,14 +819,14 @@ CREATE TYPE io_probe_sync_full_row AS (
 );
 COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
 COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server writes WAL';
-COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
 COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all';
 COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200';
+COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in us';
 COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
@@ -864,13 +864,13 @@ CREATE TYPE io_probe_sync_row AS (
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
 COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server writes WAL';
-COMMENT ON COLUMN io_probe_sync_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
 COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
 COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -885,7 +885,7 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by default a WAL block), and wal_segment. All rows take turns and share the duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by default a WAL block), and wal_segment. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
@@ -998,7 +998,7 @@ CREATE FUNCTION io_probe_write(
 RETURNS SETOF io_probe_write_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: past the OS page cache (random, one at a time and with depth in flight, and sequential), and in the server''s ways, syncs included (checkpoint, backend, copy). Syncs of others may wait meanwhile. All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: past the OS cache, and in the server''s ways, syncs included. Syncs of others may wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_write_full(
@@ -1117,7 +1117,7 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances, at each pair of shares (percent) of those rates. writing: data (blocks at random), sequential (as a backup or COPY), both in the relation''s tablespace, or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) IS 'What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances, at each pair of shares (percent) of those rates. writing: data (blocks at random), sequential (as a backup), both in the relation''s tablespace, or wal (WAL blocks, each synced, beside the WAL). Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
@@ -1200,8 +1200,8 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of it in t
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of it idle with I/O outstanding: a hint, not a measure of storage';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of it idle without I/O outstanding';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of it that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of that file)';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of it in which all tasks that had work waited for I/O (full)';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL as cgroup_rmib_s';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
@@ -1274,21 +1274,21 @@ CREATE TYPE io_probe_sessions_full_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last rows of an interval';
+COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process';
 COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL in the last rows, and with io_method io_uring, which no account counts';
-COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never, if the file is deleted before';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
+COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
 COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL, which the server counts at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
-COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval, as far as the caller may see it';
-COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'Start of its query, 32 characters on one line, as far as pg_stat_activity shows it to the caller';
-COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it; in the last rows as process';
-COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role, NULL for processes without';
-COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database, NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
+COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'Start of its query, 32 characters on one line';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
+COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
 COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'As pg_stat_activity.application_name';
-COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker, beside which it stands';
+COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker';
 COMMENT ON COLUMN io_probe_sessions_full_row.state IS 'State as in pg_stat_activity: active, idle and so on';
-COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'File, and blocks of it, that the I/O workers were last seen to read for it; NULL if none';
+COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'File and blocks that the I/O workers were last seen to read for it';
 COMMENT ON COLUMN io_probe_sessions_full_row.sampled_at IS 'When the interval ended';
 COMMENT ON COLUMN io_probe_sessions_full_row.elapsed_ms IS 'Length of the interval in ms';
 
@@ -1303,14 +1303,14 @@ CREATE TYPE io_probe_sessions_row AS (
     query     text
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last rows of an interval';
+COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process';
 COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL in the last rows, and with io_method io_uring, which no account counts';
-COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never, if the file is deleted before';
+COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
+COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
 COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL, which the server counts at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
-COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval, as far as the caller may see it';
-COMMENT ON COLUMN io_probe_sessions_row.query IS 'Start of its query, 32 characters on one line, as far as pg_stat_activity shows it to the caller';
+COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
+COMMENT ON COLUMN io_probe_sessions_row.query IS 'Start of its query, 32 characters on one line';
 
 CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAULT 1)
 RETURNS SETOF io_probe_sessions_row
@@ -1368,7 +1368,7 @@ CREATE TYPE io_probe_readahead_full_row AS (
     other_bytes    bigint
 );
 COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the one in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
 COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
@@ -1417,7 +1417,7 @@ CREATE TYPE io_probe_readahead_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the one in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
 COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
 COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the work of the server';
@@ -1437,7 +1437,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. They take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1542,7 +1542,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Times what planner costs stand for: reading a block from shared buffers, the OS cache and the device, in order, at random, and with gaps at several densities and effective_io_concurrency settings, all in turns. Takes 14 s at most by default, up to twice that until each time is known to within a tenth. Reads from the device what the OS cache does not hold, and drops it afterwards; evicts what was cached before with cold => true only, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Times what planner costs stand for: reading a block from shared buffers, the OS cache and the device, in order, at random, and with gaps at several densities and effective_io_concurrency settings, all in turns. Takes 14 s at most by default, up to twice that until each time is known to within a tenth. Drops from the OS cache what it brought there; evicts what was cached before with cold => true only, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1632,7 +1632,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks the rows that are shown: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation (of indexes for which another one is better, or of all if named here), read_ahead_kb and wal_sync_method. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, or the largest table of each tablespace. settings picks the rows: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation (of indexes for which another one is better, or of all if named here), read_ahead_kb and wal_sync_method. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict), writes => true write scratch files beside the WAL (on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1670,13 +1670,13 @@ CREATE TYPE io_probe_correlation_full_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1; NULL if unknown, or not for this role';
+COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
 COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that lie anywhere in the table. Up to 5 percent, those next to one another on one block count once';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in the order of the index';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
 COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks that an index scan reaches in no order or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks that is reached in no order or backwards: the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; only btree is looked at';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
 COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; index entries looked at; ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
@@ -1697,20 +1697,20 @@ CREATE TYPE io_probe_correlation_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1; NULL if unknown, or not for this role';
+COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
 COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that lie anywhere in the table. Up to 5 percent, those next to one another on one block count once';
-COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in the order of the index';
+COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
 COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks that an index scan reaches in no order or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks that is reached in no order or backwards: the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level security for the caller) is NULL';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level security) is NULL';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
@@ -1789,12 +1789,12 @@ CREATE TYPE io_probe_explain_full_row AS (
 );
 COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; if the query was executed, the last row has no node_id, but the sums, and if not, what only a run tells is NULL';
 COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums';
-COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Node below which EXPLAIN prints this one; NULL for the top node';
+COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Node above it; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
 COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'As EXPLAIN prints it; of the sums: the disk (at least half of the time was waiting for it), partly the disk (a tenth), not the disk, or unknown';
 COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
-COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads; NULL without an index';
+COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads';
 COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query of what the node scans';
 COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL if it scans nothing';
 COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks that the node itself found in shared buffers';
@@ -1814,8 +1814,8 @@ COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that t
 COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, summed over all processes';
 COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost up to the first row';
 COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
-COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Temporary tables: blocks that the node itself found in the session''s own buffers';
-COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Temporary tables: blocks that the node itself read into the session''s own buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read';
 COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16';
 COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms that the node itself would wait by measured times, for os_mib from the OS cache and device_mib from the device: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
 COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms of the node''s blocks if all of shared_blks_read came from the OS cache';
@@ -1861,7 +1861,7 @@ CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: io_probe_explain(plan => ''...''). Names, sizes and settings are looked up in this database. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Shows the same of an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: io_probe_explain(plan => ''...''). Names, sizes and settings are looked up in this database. Everyone may call it. Option page_cost: as for a query';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -1893,17 +1893,17 @@ CREATE TYPE io_probe_report_full_row AS (
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
 COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of it: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
-COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confidence interval of value; NULL without one';
-COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value; NULL without one';
-COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure; NULL without a promise';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without one, if the interval is too wide to say, or for the rate of a limit';
-COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; NULL for a figure, but for the size of the relation, where it is the name';
-COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device. NULL otherwise';
+COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL if the interval is too wide to say, or for the rate of a limit';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; of a figure NULL, but for the size of the relation, where it is the name';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';
-COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice; else NULL';
+COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -1938,7 +1938,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true lets it evict what it reads, writes => true write a scratch file beside the WAL. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -1947,7 +1947,7 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns rows and circumstances as one value for io_probe_import, here or on another server. args are the probe''s arguments by name. Its status is failed if storage or the server fails the probe, skipped if another probe is running or the device is busier than pg_io_probe.max_busy_pct, both with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns rows and circumstances as one value for io_probe_import, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, its status is failed; if another probe is running or the device too busy, skipped; both with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), and what that needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
@@ -1966,7 +1966,7 @@ CREATE FUNCTION io_probe_record(
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
-COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), and what that needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
@@ -2123,17 +2123,17 @@ CREATE TYPE io_probe_compare_row AS (
 );
 COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe, or of the setting that differs';
-COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of a and b; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
-COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe, or of a setting that differs';
+COMMENT ON COLUMN io_probe_compare_row.unit IS 'Unit of the figure';
+COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
+COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better, worse, same (within the noise) or unknown; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 the verdict is unknown';
-COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
-COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'Value of the setting in run_b, or in the runs of label_b; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_row.a_setting IS 'Value of the setting on the side of a';
+COMMENT ON COLUMN io_probe_compare_row.b_setting IS 'Value of the setting on the side of b';
 COMMENT ON COLUMN io_probe_compare_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_compare_row.notes IS 'What limits the verdict, one sentence per element';
 
@@ -2158,9 +2158,9 @@ COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is i
 COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
 COMMENT ON COLUMN io_probe_changes_row.metric IS 'Name of the figure, which is a column of the probe';
-COMMENT ON COLUMN io_probe_changes_row.unit IS 'Unit of before and now';
-COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
-COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
+COMMENT ON COLUMN io_probe_changes_row.unit IS 'Unit of the figure';
+COMMENT ON COLUMN io_probe_changes_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_row.now IS 'Its geometric mean in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.ratio IS 'now divided by before';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better, worse, same (within the noise) or unknown';
 COMMENT ON COLUMN io_probe_changes_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
@@ -2181,7 +2181,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs: the geometric means over the latest 50 runs of a label in a series, or, if the other label lacks the series, in that of the same probe, object and arguments. What only one label has is left out. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Compares two labels as io_probe_compare(run_a, run_b) compares two runs: the geometric means over the latest 50 runs of a label in a series or, if the other label lacks the series, in that of the same probe, object and arguments. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -2513,23 +2513,23 @@ COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was 
 COMMENT ON COLUMN io_probe_random_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_random_history.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
 COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
-COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
 COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, a note says what ended the run';
 COMMENT ON COLUMN io_probe_random_history.cold IS 'Verified: no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
 COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetches from the OS cache; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device; NULL if there are none';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches that shared buffers (or the session''s own buffers) served';
+COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
 COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
-COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
+COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches from neither, without holes';
 COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
 COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
-COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us, which is part of no other time';
+COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us, part of no other time';
 COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of that time in us';
 COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read';
@@ -2737,14 +2737,14 @@ COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sync_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server writes WAL';
-COMMENT ON COLUMN io_probe_sync_history.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_history.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
 COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all';
 COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
-COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200';
+COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest time of an operation in us';
 COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
@@ -2965,7 +2965,7 @@ COMMENT ON VIEW io_probe_readahead_history IS 'What io_probe_readahead_full retu
 COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_readahead_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the one in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
 COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';

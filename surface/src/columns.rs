@@ -15,11 +15,12 @@ and `pg_settings`; `\\df` and `\\dT+` also have the types. [reading.md](reading.
 
 ## Functions
 
-Columns in **bold** are those of `io_probe_X`. Its twin `io_probe_X_full` takes the same arguments and returns
-all columns; a function without bold ones has no twin. Defaults stand after =. Until EXECUTE is granted, only
-the owner of the extension may call a function, unless it says otherwise. A probe of a relation also needs
-SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops, max_mib_s, max_util_pct and max_p99.
-A figure that is not known is NULL.";
+Names stand without `io_probe_`. Columns in **bold** are those of `io_probe_X`; its twin `io_probe_X_full`
+takes the same arguments and returns all columns, also the [shared ones](#shared-columns) named below its own.
+A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Defaults stand
+after =. Until EXECUTE is granted, only the owner of the extension may call a function, unless it says
+otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes,
+max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
 
 /// What the page says above.
 const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";
@@ -97,7 +98,7 @@ impl Page {
             Returns::Value(sql_type) => format!(" RETURNS {sql_type}"),
             Returns::Rows(..) => String::new(),
         };
-        self.add(format!("`io_probe_{name}({}){returned}`", arguments.join(", ")));
+        self.add(format!("`{name}({}){returned}`", arguments.join(", ")));
         let said_above = [(format!(" {RIGHTS}"), ""), (BOUNDS.join(", "), "the bounds")];
         let shorter =
             said_above.iter().fold(format!("{comment}."), |text, (long, short)| text.replace(long, short));
@@ -128,7 +129,7 @@ impl Page {
         let common = common.into_iter().map(|column| column.shown(everyday(&column)));
         let shared: Vec<String> = common.chain(groups).collect();
         if !shared.is_empty() {
-            self.add(format!("Shared columns: {}.", shared.join(", ")));
+            self.add(format!("Also: {}.", shared.join(", ")));
         }
     }
 

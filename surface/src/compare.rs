@@ -9,15 +9,15 @@ row! {
     row CompareRow "compare" everyday [] {
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<Text>,
-        /// Row of the probe that the figure is from, such as direct or depth 8; NULL for a setting
+        /// Row of the probe that the figure is from, such as direct or depth 8
         item: Option<Text>,
-        /// Name of the figure, which is a column of the probe, or of the setting that differs
+        /// Name of the figure, which is a column of the probe, or of a setting that differs
         metric: Text,
-        /// Unit of a and b; NULL for a setting
+        /// Unit of the figure
         unit: Option<Text>,
-        /// The figure in run_a; for labels its geometric mean over the runs of label_a
+        /// The figure in run_a, or its geometric mean over the runs of label_a
         a: Option<f64>,
-        /// The figure in run_b; for labels its geometric mean over the runs of label_b
+        /// The figure in run_b, or its geometric mean over the runs of label_b
         b: Option<f64>,
         /// b divided by a
         ratio: Option<f64>,
@@ -31,9 +31,9 @@ row! {
         /// and, for labels, the labels' own runs, without runs that others disturbed. With fewer than 10 the
         /// verdict is unknown
         runs: Option<u32>,
-        /// Value of the setting in run_a, or in the runs of label_a; NULL for a figure
+        /// Value of the setting on the side of a
         a_setting: Option<Text>,
-        /// Value of the setting in run_b, or in the runs of label_b; NULL for a figure
+        /// Value of the setting on the side of b
         b_setting: Option<Text>,
         /// What was measured
         object: Option<Text>,
@@ -53,11 +53,11 @@ row! {
         item: Text,
         /// Name of the figure, which is a column of the probe
         metric: Text,
-        /// Unit of before and now
+        /// Unit of the figure
         unit: Text,
-        /// Geometric mean of the figure in up to 30 runs before the last runs
+        /// Its geometric mean in up to 30 runs before the last runs
         before: Option<f64>,
-        /// Geometric mean of the figure in the last runs
+        /// Its geometric mean in the last runs
         now: Option<f64>,
         /// now divided by before
         ratio: Option<f64>,
@@ -100,10 +100,10 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&CompareRow::TYPE, 20),
         who: Who::Monitor,
         comment: "\
-            Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs: the \
-            geometric means over the latest 50 runs of a label in a series, or, if the other label lacks the \
-            series, in that of the same probe, object and arguments. What only one label has is left out. If \
-            the labels take turns, runs that are close in time count as pairs. pg_monitor may call it",
+            Compares two labels as io_probe_compare(run_a, run_b) compares two runs: the geometric means \
+            over the latest 50 runs of a label in a series or, if the other label lacks the series, in that \
+            of the same probe, object and arguments. If the labels take turns, runs that are close in time \
+            count as pairs. pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
     },

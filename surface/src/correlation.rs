@@ -12,23 +12,20 @@ row! {
     ] {
         /// The index
         index: Relation,
-        /// Correlation of the index's first column or expression by ANALYZE, -1 to 1; NULL if unknown, or not
-        /// for this role
+        /// Correlation of the index's first column or expression by ANALYZE, -1 to 1
         correlation: Option<f64>,
         /// Correlation that io_probe_correct keeps for the index, if the caller may see the statistics
         kept: Option<f64>,
         /// Percent of the index's rows that lie anywhere in the table. Up to 5 percent, those next to one
         /// another on one block count once
         scattered_pct: Option<f64>,
-        /// Blocks from which the other rows come at any moment: up to 4 if the table is in the order of the
-        /// index
+        /// Blocks from which the other rows come at any moment: up to 4 if the table is in index order
         stretch_blks: Option<u64>,
         /// Blocks that a range of 1 % of the index would visit if its rows lay together
         ordered_blks: Option<u64>,
         /// Blocks that a range of 1 % of the index visits by the samples, each counted once
         range_blks: Option<u64>,
-        /// Part of range_blks that an index scan reaches in no order or backwards, so that the kernel does
-        /// not read ahead
+        /// Part of range_blks that is reached in no order or backwards: the kernel does not read ahead
         random_blks: Option<u64>,
         /// Access method of the index; only btree is looked at
         method: Text,
@@ -51,10 +48,9 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Owner,
         comment: "\
             Where the rows of a table's indexes lie, beside the correlation that the planner uses, one row \
-            per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend \
-            says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on \
-            the table. What the caller may not see in the statistics (it takes SELECT, and no row-level \
-            security for the caller) is NULL",
+            per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and \
+            SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, \
+            and no row-level security) is NULL",
         example: "'public.probed'",
         errors: &[],
     },

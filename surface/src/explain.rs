@@ -14,7 +14,7 @@ row! {
     ] {
         /// Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums
         node_id: Option<u32>,
-        /// Node below which EXPLAIN prints this one; NULL for the top node
+        /// Node above it; NULL for the top node
         parent_id: Option<u32>,
         /// Levels below the top node, which has 0
         level: u32,
@@ -25,7 +25,7 @@ row! {
         node: Text,
         /// Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe
         relid: Option<Relation>,
-        /// Index that the node reads; NULL without an index
+        /// Index that the node reads
         indexid: Option<Relation>,
         /// Name in the query of what the node scans
         alias: Option<Text>,
@@ -68,9 +68,9 @@ row! {
         startup_cost: Option<f64>,
         /// The planner's cost up to the last row
         total_cost: Option<f64>,
-        /// Temporary tables: blocks that the node itself found in the session's own buffers
+        /// Blocks of temporary tables that the node itself found in the session's own buffers
         local_blks_hit: Option<u64>,
-        /// Temporary tables: blocks that the node itself read into the session's own buffers
+        /// Blocks of temporary tables that the node itself read
         local_blks_read: Option<u64>,
         /// Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16
         local_io_ms: Option<f64>,
@@ -124,7 +124,7 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&ExplainRow::TYPE, 20),
         who: Who::Everyone,
         comment: "\
-            The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: \
+            Shows the same of an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: \
             io_probe_explain(plan => '...'). Names, sizes and settings are looked up in this database. \
             Everyone may call it. Option page_cost: as for a query",
         example: "plan => '[{\"Plan\": {\"Node Type\": \"Seq Scan\", \"Schema\": \"public\", \

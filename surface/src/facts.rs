@@ -9,18 +9,17 @@ row! {
     row DeviceRow "device" everyday [
         object, spcname, device, scheduler, read_ahead_kb, rotational, fs_type, write_cache, status
     ] {
-        /// What lies on the device: tablespace, wal or temp (where temporary files of this session go)
+        /// What lies there: tablespace, wal or temp (temporary files of this session)
         object: &'static str,
         /// Name of the tablespace; NULL for the WAL
         spcname: Option<Text>,
-        /// The disk that does the I/O, below partitions, LVM, encryption (dm) and software RAID (md), a row
-        /// for each
+        /// The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each
         device: Option<Text>,
         /// I/O scheduler in force on the device
         scheduler: Option<Text>,
         /// Readahead window in kB; an open file keeps the one with which it was opened
         read_ahead_kb: Option<u64>,
-        /// The same in sectors of 512 bytes, as blockdev --getra
+        /// read_ahead_kb in sectors of 512 bytes, as blockdev --getra
         read_ahead_sectors: Option<u64>,
         /// Does the device call itself rotating? Virtual disks often do so wrongly
         rotational: Option<bool>,
@@ -30,7 +29,7 @@ row! {
         mount_point: Option<Text>,
         /// Directory of the object, symbolic links resolved
         directory: Text,
-        /// Bytes of the file system that are free for others than root
+        /// Bytes that are free for others than root
         fs_free_bytes: Option<u64>,
         /// Mount options of the file system
         mount_options: Option<Text>,
@@ -46,19 +45,19 @@ row! {
         max_sectors_kb: Option<u64>,
         /// Largest request in kB that the device accepts
         max_hw_sectors_kb: Option<u64>,
-        /// Smallest unit of the device in bytes that can be addressed
+        /// Smallest unit in bytes that can be addressed
         logical_block_size: Option<u64>,
         /// Smallest unit in bytes that it writes without reading first
         physical_block_size: Option<u64>,
         /// Allocation unit of the file system in bytes
         fs_block_size: Option<u64>,
-        /// Request size in bytes that the device prefers; 0 if it states none
+        /// Request size in bytes that it prefers; 0 if it states none
         optimal_io_size: Option<u64>,
         /// Bytes by which the partition or device is out of alignment
         alignment_offset: Option<i64>,
         /// First sector of the partition; NULL without a partition
         start_sector: Option<u64>,
-        /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
+        /// Does the partition start on such a boundary?
         aligned: Option<bool>,
         /// Size of the device in bytes
         size_bytes: Option<u64>,
@@ -151,9 +150,9 @@ row! {
     row EvictRow "evict" everyday [] {
         /// main (the data), fsm, vm or init
         fork: &'static str,
-        /// Blocks in shared buffers before the call
+        /// Blocks of it in shared buffers before the call
         shared_blks_before: u64,
-        /// Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them
+        /// Blocks of it there after the call; PostgreSQL 15 and 16 cannot evict them
         shared_blks_after: u64,
         /// Bytes in the OS cache before the call
         os_bytes_before: u64,
@@ -171,7 +170,7 @@ row! {
     row ProgressRow "progress" everyday [] {
         /// Server process that runs the probe
         pid: i32,
-        /// Relation that the probe reads; NULL if it reads none, or one of another database
+        /// Relation that it reads; NULL if none, or of another database
         relid: Option<Relation>,
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<&'static str>,

@@ -17,10 +17,9 @@ pub const FUNCTIONS: &[Function] = &[
         comment: "\
             Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights, and returns rows \
             and circumstances as one value for io_probe_import, here or on another server. args are the \
-            probe's arguments by name. Its status is failed if storage or the server fails the probe, \
-            skipped if another probe is running or the device is busier than pg_io_probe.max_busy_pct, both \
-            with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full \
-            function), too, and what that needs",
+            probe's arguments by name. If storage or the server fails the probe, its status is failed; if \
+            another probe is running or the device too busy, skipped; both with a WARNING. Stores nothing, \
+            so it works on a standby. Needs EXECUTE on the probe (its _full function), and what that needs",
         example: r#"'ping', 'public.probed', '{"count": 1, "mode": "write", "every": "0"}'"#,
         errors: &[FILES, QUERY, STORED],
     },
@@ -49,7 +48,7 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Owner,
         comment: "\
             Runs a probe as io_probe_measure does, stores the result under an optional label, and returns \
-            the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs",
+            the number of the run. Needs EXECUTE on the probe (its _full function), and what that needs",
         example: r#"'seqscan', 'public.probed', '{"cold": true, "duration": "9 ms"}', 'recorded'"#,
         errors: &[FILES, QUERY, STORED],
     },

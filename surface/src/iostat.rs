@@ -65,9 +65,9 @@ row! {
         cpu_idle_pct: Option<f64>,
         /// Percent of it that the hypervisor gave to others
         cpu_steal_pct: Option<f64>,
-        /// Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)
+        /// Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
-        /// Percent of the interval in which all tasks that had work waited for I/O (full of that file)
+        /// Percent of it in which all tasks that had work waited for I/O (full)
         io_pressure_full_pct: Option<f64>,
         /// Part of rmib_s that the server's cgroup read; NULL without a cgroup that counts I/O
         cgroup_rmib_s: Option<f64>,

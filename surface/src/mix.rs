@@ -80,13 +80,12 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         What reads take while others write: random reads of the relation beside writes of a scratch file, \
-        past the OS page cache. First each side alone, as fast as it is answered with depth requests in \
-        flight; then both, sent at even distances, at each pair of shares (percent) of those rates. writing: \
-        data (blocks at random), sequential (as a backup or COPY), both in the relation's tablespace, or wal \
-        (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs \
-        EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on its tablespace if \
-        that is not the database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, \
-        seed, wait",
+        past the OS cache. First each side alone, as fast as it is answered with depth requests in flight; \
+        then both, sent at even distances, at each pair of shares (percent) of those rates. writing: data \
+        (blocks at random), sequential (as a backup), both in the relation's tablespace, or wal (WAL blocks, \
+        each synced, beside the WAL). Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the \
+        relation, and CREATE on its tablespace if that is not the database's own. Options: max_bytes, \
+        max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "'public.probed', shares => '{50}', duration => '60 ms'",
     errors: &[FILES],
 }];

@@ -61,10 +61,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
         Times what planner costs stand for: reading a block from shared buffers, the OS cache and the \
         device, in order, at random, and with gaps at several densities and effective_io_concurrency \
         settings, all in turns. Takes 14 s at most by default, up to twice that until each time is known to \
-        within a tenth. Reads from the device what the OS cache does not hold, and drops it afterwards; \
-        evicts what was cached before with cold => true only, which needs EXECUTE on io_probe_evict. Needs \
-        EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random \
-        and the depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        within a tenth. Drops from the OS cache what it brought there; evicts what was cached before with \
+        cold => true only, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on \
+        the relation. Options: max_bytes (for each of sequential, random and the depths of sparse), \
+        max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{1}', '{1}', '2 ms', cold => true",
     errors: &[],
 }];

@@ -51,10 +51,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         Sends count single requests, one at a time at intervals of every, and times each. mode: read (random \
-        blocks of the relation), write (random blocks of a scratch file in its tablespace) or pingpong (in \
-        turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write \
-        need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database's own. \
-        Options: max_p99, seed, wait",
+        blocks of the relation), write (of a scratch file in its tablespace) or pingpong (in turn). path: \
+        direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE \
+        on io_probe_sync too, and CREATE on its tablespace if that is not the database's own. Options: \
+        max_p99, seed, wait",
     example: "'public.probed', mode => 'pingpong', every => '0', count => 2",
     errors: &[FILES],
 }];

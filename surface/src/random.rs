@@ -17,7 +17,7 @@ row! {
         /// Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a
         /// rate limit: what that allowed
         iops: Option<f64>,
-        /// 99.9th percentile of the latency in us; NULL if fewer than ten fetches lie above it
+        /// 99.9th percentile of the latency in us; NULL if fewer than ten lie above it
         p999_us: Option<f64>,
         /// Greatest latency in us
         max_us: Option<f64>,
@@ -32,17 +32,17 @@ row! {
         elapsed_ms: Option<f64>,
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
-        /// Mean latency in us of fetches from shared buffers; NULL at a depth over 1
+        /// Mean latency in us of fetches from shared buffers, at depth 1
         shared_us: Option<f64>,
-        /// Mean latency in us of fetches from the OS cache; NULL at a depth over 1
+        /// Mean latency in us of fetches from the OS cache, at depth 1
         os_us: Option<f64>,
-        /// Mean latency in us of fetches from the device; NULL if there are none
+        /// Mean latency in us of fetches from the device
         device_us: Option<f64>,
-        /// Fetches that shared buffers (or the session's own buffers) served
+        /// Fetches from shared buffers (or the session's own)
         shared_blks_hit: Option<u64>,
         /// Fetches of blocks that were wholly in the OS cache right before
         os_blks_hit: Option<u64>,
-        /// Fetches that neither shared buffers nor the OS cache served, without holes
+        /// Fetches from neither, without holes
         device_blks_read: Option<u64>,
         /// Path server: dirty buffers (of a temporary table: the session's own) that were written to make
         /// room; else NULL
@@ -53,7 +53,7 @@ row! {
         /// device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts
         /// were cached
         over_read: Option<f64>,
-        /// Latency of the first fetch in us, which is part of no other time
+        /// Latency of the first fetch in us, part of no other time
         warmup_us: Option<f64>,
         /// Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the
         /// rate, at depth 1

@@ -10,8 +10,7 @@ row! {
     row ReadaheadRow "readahead" everyday [
         window_kb, mode, mib_s, block_us, err_pct, rareq_kb, util_pct, best, relid, doubt
     ] {
-        /// Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the one in force is
-        /// unknown
+        /// Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown
         window_kb: Option<u64>,
         /// kernel: the setting in force, read through the OS cache; emulated: requests of one window past it,
         /// the next submitted while the present one is used, plus cache_us per block
@@ -64,10 +63,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the \
-        window in force is read as it is, the others are emulated. They take turns and share the duration. \
-        Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs \
-        EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, \
-        max_util_pct, max_p99, precision, wait",
+        window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads \
+        there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the \
+        relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{64}', '10 ms'",
     errors: &[],
 }];

@@ -71,13 +71,13 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         Measures, and recommends values of settings with reasons; changes no setting. Measures the relation, \
-        or the largest table of each tablespace. settings picks the rows that are shown: random_page_cost, \
-        seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation (of indexes for \
-        which another one is better, or of all if named here), read_ahead_kb and wal_sync_method. unit => \
-        'cpu' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it \
-        evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files \
-        beside the WAL (needs EXECUTE on io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the \
-        tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        or the largest table of each tablespace. settings picks the rows: random_page_cost, seq_page_cost, \
+        effective_io_concurrency, maintenance_io_concurrency, correlation (of indexes for which another one \
+        is better, or of all if named here), read_ahead_kb and wal_sync_method. unit => 'cpu' also \
+        recommends seq_page_cost, which otherwise is the unit. cold => true lets it evict what it reads \
+        (needs EXECUTE on io_probe_evict), writes => true write scratch files beside the WAL (on \
+        io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, \
+        max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '30 ms', cold => true, writes => true",
     errors: &[FILES],
 }];

@@ -68,31 +68,31 @@ row! {
         /// What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict,
         /// advice, missing
         section: ReportSection,
-        /// Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for
-        /// commit the method; for readahead the window in kB
+        /// Which part of it: for scan the path; for depth, p50 and p99 the requests in flight; for commit the
+        /// method; for readahead the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,
         /// Unit of value
         unit: Option<Text>,
-        /// Lower end of the 95 % confidence interval of value; NULL without one
+        /// Lower end of its 95 % confidence interval
         low: Option<f64>,
-        /// Upper end of the 95 % confidence interval of value; NULL without one
+        /// Upper end of its 95 % confidence interval
         high: Option<f64>,
-        /// What argument promised gives for this figure; NULL without a promise
+        /// What argument promised gives for this figure
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without one, if the interval is too wide to say, or
-        /// for the rate of a limit
+        /// Is the promise kept, within 5 percent? NULL if the interval is too wide to say, or for the rate of
+        /// a limit
         kept: Option<bool>,
-        /// The fact, in words; NULL for a figure, but for the size of the relation, where it is the name
+        /// The fact, in words; of a figure NULL, but for the size of the relation, where it is the name
         finding: Option<Text>,
         /// best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a
-        /// tenth of the scan did not come from the device. NULL otherwise
+        /// tenth of the scan did not come from the device
         mark: Option<Mark>,
         /// What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL:
         /// nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth
         doubt: Option<Text>,
-        /// Section advice: statement that follows the advice; else NULL
+        /// Section advice: statement that follows the advice
         statement: Option<Text>,
     }
 }
@@ -143,12 +143,11 @@ pub const FUNCTIONS: &[Function] = &[
             Reports on the storage in one call, in half a minute unless duration says otherwise: devices, \
             scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the \
             relation, or the largest table. promised is what was paid for: {\"mib_s\": 2000, \"iops\": \
-            100000, \"p99_us\": 500}. format is text (80 columns) or html (one page, with pictures). run \
-            shows a report that io_probe_record('report') has stored, and measures nothing. cold => true \
-            lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each \
-            adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: \
-            max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several \
-            depths), wait",
+            100000, \"p99_us\": 500}. format: text (80 columns) or html (one page, with pictures). run shows \
+            a report that io_probe_record('report') has stored. cold => true lets it evict what it reads, \
+            writes => true write a scratch file beside the WAL. What the caller may not call (the _full \
+            functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, \
+            max_p99, precision (not of reads at several depths), wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
     },

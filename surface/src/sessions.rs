@@ -11,7 +11,7 @@ row! {
     ] {
         /// Number of the interval, from 1
         sample: u32,
-        /// Process; NULL in the last rows of an interval
+        /// Process
         pid: Option<i32>,
         /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what the
         /// I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without
@@ -20,32 +20,30 @@ row! {
         process: Text,
         /// MiB a second fetched from the devices for it, by I/O workers as well
         rmib_s: Option<f64>,
-        /// MiB a second that it read from the OS cache; NULL in the last rows, and with io_method io_uring,
-        /// which no account counts
+        /// MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts
         os_mib_s: Option<f64>,
-        /// MiB a second that it wrote to the OS cache: they reach the device later, or never, if the file is
-        /// deleted before
+        /// MiB a second that it wrote to the OS cache: they reach the device later, or never
         wmib_s: Option<f64>,
         /// MiB a second of WAL, which the server counts at the end of a transaction, at most once a second;
         /// NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown
         wal_mib_s: Option<f64>,
-        /// wait_event of pg_stat_activity at the end of the interval, as far as the caller may see it
+        /// wait_event of pg_stat_activity at the end of the interval
         wait: Option<Text>,
-        /// Start of its query, 32 characters on one line, as far as pg_stat_activity shows it to the caller
+        /// Start of its query, 32 characters on one line
         query: Option<Text>,
-        /// backend_type of pg_stat_activity; hidden if the caller may not see it; in the last rows as process
+        /// backend_type of pg_stat_activity; hidden if the caller may not see it
         kind: Text,
-        /// Role, NULL for processes without
+        /// Role
         usename: Option<Text>,
-        /// Database, NULL for processes without
+        /// Database
         datname: Option<Text>,
         /// As pg_stat_activity.application_name
         application_name: Option<Text>,
-        /// Leader of a parallel worker, beside which it stands
+        /// Leader of a parallel worker
         leader_pid: Option<i32>,
         /// State as in pg_stat_activity: active, idle and so on
         state: Option<Text>,
-        /// File, and blocks of it, that the I/O workers were last seen to read for it; NULL if none
+        /// File and blocks that the I/O workers were last seen to read for it
         file: Option<Text>,
         /// When the interval ended
         sampled_at: Timestamp,

@@ -18,8 +18,7 @@ row! {
         /// (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a
         /// zero-filled segment, as the server writes WAL
         section: &'static str,
-        /// As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their
-        /// order
+        /// As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls
         method: &'static str,
         /// Write calls per operation
         writes: u32,
@@ -34,9 +33,9 @@ row! {
         /// Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than
         /// 20 operations
         p50_us: Option<f64>,
-        /// 95th percentile in us; NULL with fewer than 200 operations
+        /// 95th percentile in us; NULL with fewer than 200
         p95_us: Option<f64>,
-        /// 99th percentile in us; NULL with fewer than 1,000 operations
+        /// 99th percentile in us; NULL with fewer than 1,000
         p99_us: Option<f64>,
         /// Longest time of an operation in us
         max_us: Option<f64>,
@@ -101,12 +100,12 @@ pub const FUNCTIONS: &[Function] = &[Function {
     comment: "\
         Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, \
         commits of other sessions wait. Sections: those of pg_test_fsync, with writes of write_kb (by \
-        default a WAL block), and wal_segment. All rows take turns and share the duration. depth over 1: \
-        that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace \
-        other than the database's own. Options: commit_bytes (WAL of a commit, which may then share a block \
-        with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth \
-        over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, \
-        max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        default a WAL block), and wal_segment. depth over 1: that many committers share one WAL (section \
+        wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database's own. Options: \
+        commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay \
+        (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or \
+        without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, \
+        precision, wait",
     example: "'pg_default', '{no_sync}', '1 ms'",
     errors: &[FILES],
 }];

@@ -84,11 +84,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         Times writes of data files in tablespace spcname (by default the database's own), into a scratch \
-        file: past the OS page cache (random, one at a time and with depth in flight, and sequential), and \
-        in the server's ways, syncs included (checkpoint, backend, copy). Syncs of others may wait \
-        meanwhile. All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and \
-        CREATE on a tablespace other than the database's own. Options: max_bytes, max_iops, max_mib_s, \
-        max_util_pct, max_p99, seed, wait",
+        file: past the OS cache, and in the server's ways, syncs included. Syncs of others may wait \
+        meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the \
+        database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "patterns => '{copy}', duration => '10 ms'",
     errors: &[FILES],
 }];
