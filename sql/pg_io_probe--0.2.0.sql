@@ -63,7 +63,7 @@ COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of 
 COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that it prefers; 0 if it states none';
 COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is out of alignment';
 COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without a partition';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on such a boundary?';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
 COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
@@ -169,10 +169,10 @@ CREATE TYPE io_probe_evict_row AS (
 COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
 COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks of it in shared buffers before the call';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks of it there after the call; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks of it in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after it';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in either?';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes of it in the OS cache after the call';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in shared buffers and in the OS cache?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache, one sentence per element';
 
 CREATE TYPE io_probe_progress_row AS (
@@ -315,7 +315,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while reading
 COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'Verified: none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true if it was verified that none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting and writing back';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
@@ -323,7 +323,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server:
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the rate';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
@@ -476,7 +476,7 @@ COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the 
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
 COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, a note says what ended the run';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'Verified: no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true if it was verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
 COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
@@ -484,14 +484,14 @@ COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetch
 COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
 COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
-COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches from neither, without holes';
+COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
 COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us, part of no other time';
 COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of that time in us';
-COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read';
+COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
 COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
@@ -621,7 +621,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; 
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall clock of this depth in ms';
 COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation';
@@ -1195,13 +1195,13 @@ COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard i
 COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed a second; NULL before Linux 5.5';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms from queueing to completion of a flush';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, with niced processes and guests. The five cpu_ add up to 100';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of it in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of it idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of it idle without I/O outstanding';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of it that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of it in which all tasks that had work waited for I/O (full)';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. The five cpu_ columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of CPU time in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of CPU time that was idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of CPU time that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL as cgroup_rmib_s';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
@@ -1274,7 +1274,7 @@ CREATE TYPE io_probe_sessions_full_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process';
+COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the rows for what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
@@ -1303,7 +1303,7 @@ CREATE TYPE io_probe_sessions_row AS (
     query     text
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process';
+COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the rows for what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
@@ -1374,7 +1374,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold s
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
 COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
-COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets it at each boot';
+COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Turns that count: without the first of each window, and kernel turns that other work disturbed';
 COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Blocks read in the turns that count';
@@ -1587,7 +1587,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Tablespace, index or devi
 COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; of a device in kB';
 COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic, io_probe_corrections, or /sys';
-COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement speaks for, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: nothing can be said, see why';
+COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
 COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
 COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value as good as the best';
 COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the server), or root (a command of the operating system)';
@@ -1614,7 +1614,7 @@ COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one settin
 COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
 COMMENT ON COLUMN io_probe_recommend_row.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; of a device in kB';
-COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement speaks for, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: nothing can be said, see why';
+COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value as good as the best';
 COMMENT ON COLUMN io_probe_recommend_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
@@ -1787,9 +1787,9 @@ CREATE TYPE io_probe_explain_full_row AS (
     os_ms             double precision,
     device_ms         double precision
 );
-COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; if the query was executed, the last row has no node_id, but the sums, and if not, what only a run tells is NULL';
+COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
 COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums';
-COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Node above it; NULL for the top node';
+COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Number of the node above it; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
 COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'As EXPLAIN prints it; of the sums: the disk (at least half of the time was waiting for it), partly the disk (a tenth), not the disk, or unknown';
 COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; of the sums behind =';
@@ -1830,7 +1830,7 @@ CREATE TYPE io_probe_explain_row AS (
     device_mib double precision,
     temp_mib   double precision
 );
-COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has no node_id, but the sums, and if not, what only a run tells is NULL';
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
 COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
 COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, since TIMING would make the query slow';
@@ -1893,7 +1893,7 @@ CREATE TYPE io_probe_report_full_row AS (
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
 COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of it: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for commit the method; for readahead the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
@@ -2401,7 +2401,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while reading 
 COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
 COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'Verified: none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true if it was verified that none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting and writing back';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
@@ -2409,7 +2409,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: 
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the rate';
 COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
@@ -2517,7 +2517,7 @@ COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the l
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
 COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, a note says what ended the run';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'Verified: no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true if it was verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
 COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
@@ -2525,14 +2525,14 @@ COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetche
 COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
 COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
-COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches from neither, without holes';
+COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
 COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
 COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us, part of no other time';
 COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of that time in us';
-COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read';
+COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
 COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
@@ -2617,7 +2617,7 @@ COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; i
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall clock of this depth in ms';
 COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation';
@@ -2971,7 +2971,7 @@ COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold se
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';
 COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
-COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets it at each boot';
+COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
 COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Turns that count: without the first of each window, and kernel turns that other work disturbed';
 COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Blocks read in the turns that count';

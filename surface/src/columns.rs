@@ -45,7 +45,7 @@ cluster. X is";
 const SETTINGS: &str = "\
 ## Settings
 
-[settings.md](settings.md) says how to use them. Whom GRANT SET ON PARAMETER names may set what a superuser may.";
+[settings.md](settings.md) says how to use them. Roles with GRANT SET ON PARAMETER may set what a superuser may.";
 
 /// The whole page.
 pub fn columns() -> String {

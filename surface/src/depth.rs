@@ -27,7 +27,8 @@ row! {
         elapsed_ms: Option<f64>,
         /// Percent of all fetches of the call that came from the device
         device_pct: Option<f64>,
-        /// Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read
+        /// Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not
+        /// read
         hole_blks: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,

@@ -7,14 +7,14 @@ use crate::row::{Row, row};
 use crate::value::{Relation, Text};
 
 row! {
-    /// one plan node; if the query was executed, the last row has no node_id, but the sums, and if not, what
-    /// only a run tells is NULL
+    /// one plan node; if the query was executed, the last row has the sums and no node_id. If it was not,
+    /// columns that only a run can fill are NULL
     row ExplainRow "explain" everyday [
         node, relid, self_ms, io_ms, os_mib, device_mib, temp_mib
     ] {
         /// Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums
         node_id: Option<u32>,
-        /// Node above it; NULL for the top node
+        /// Number of the node above it; NULL for the top node
         parent_id: Option<u32>,
         /// Levels below the top node, which has 0
         level: u32,

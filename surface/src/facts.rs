@@ -57,7 +57,7 @@ row! {
         alignment_offset: Option<i64>,
         /// First sector of the partition; NULL without a partition
         start_sector: Option<u64>,
-        /// Does the partition start on such a boundary?
+        /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
         aligned: Option<bool>,
         /// Size of the device in bytes
         size_bytes: Option<u64>,
@@ -152,13 +152,13 @@ row! {
         fork: &'static str,
         /// Blocks of it in shared buffers before the call
         shared_blks_before: u64,
-        /// Blocks of it there after the call; PostgreSQL 15 and 16 cannot evict them
+        /// Blocks of it in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them
         shared_blks_after: u64,
         /// Bytes in the OS cache before the call
         os_bytes_before: u64,
-        /// Bytes in the OS cache after it
+        /// Bytes of it in the OS cache after the call
         os_bytes_after: u64,
-        /// Is nothing of the fork left in either?
+        /// Is nothing of the fork left in shared buffers and in the OS cache?
         complete: bool,
         /// Why something stayed in a cache, one sentence per element
         notes: Vec<String>,

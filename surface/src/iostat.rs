@@ -54,20 +54,21 @@ row! {
         f_s: Option<f64>,
         /// Mean ms from queueing to completion of a flush
         f_await_ms: Option<f64>,
-        /// Percent of the machine's CPU time in user code, with niced processes and guests. The five cpu_ add
-        /// up to 100
+        /// Percent of the machine's CPU time in user code, niced processes and guests included. The five cpu_
+        /// columns add up to 100
         cpu_user_pct: Option<f64>,
-        /// Percent of it in the kernel, interrupts included
+        /// Percent of CPU time in the kernel, interrupts included
         cpu_system_pct: Option<f64>,
-        /// Percent of it idle with I/O outstanding: a hint, not a measure of storage
+        /// Percent of CPU time that was idle with I/O outstanding: a hint, not a measure of storage
         cpu_iowait_pct: Option<f64>,
-        /// Percent of it idle without I/O outstanding
+        /// Percent of CPU time that was idle without I/O outstanding
         cpu_idle_pct: Option<f64>,
-        /// Percent of it that the hypervisor gave to others
+        /// Percent of CPU time that the hypervisor gave to others
         cpu_steal_pct: Option<f64>,
-        /// Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)
+        /// Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
-        /// Percent of it in which all tasks that had work waited for I/O (full)
+        /// Percent of the interval in which all tasks that had work waited for I/O (full of
+        /// /proc/pressure/io)
         io_pressure_full_pct: Option<f64>,
         /// Part of rmib_s that the server's cgroup read; NULL without a cgroup that counts I/O
         cgroup_rmib_s: Option<f64>,

@@ -25,8 +25,8 @@ row! {
         blks: u64,
         /// Was every block fetched? If not, a note says what ended the run
         complete: bool,
-        /// Verified: no cache served a fetch, or (after cold => true) only with what this run's readahead had
-        /// brought in
+        /// true if it was verified that no cache served a fetch, or (after cold => true) only with what this
+        /// run's readahead had brought in
         cold: Option<bool>,
         /// Wall clock in ms, with pauses and looks at the caches, without evicting and writing back
         elapsed_ms: Option<f64>,
@@ -42,7 +42,7 @@ row! {
         shared_blks_hit: Option<u64>,
         /// Fetches of blocks that were wholly in the OS cache right before
         os_blks_hit: Option<u64>,
-        /// Fetches from neither, without holes
+        /// Fetches that neither shared buffers nor the OS cache served, without holes
         device_blks_read: Option<u64>,
         /// Path server: dirty buffers (of a temporary table: the session's own) that were written to make
         /// room; else NULL
@@ -60,7 +60,8 @@ row! {
         response_avg_us: Option<f64>,
         /// 99th percentile of that time in us
         response_p99_us: Option<f64>,
-        /// Blocks never written to the file (path server: nor in a buffer): counted in blks, but not read
+        /// Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not
+        /// read
         hole_blks: Option<u64>,
         /// Blocks of the relation
         blks_total: u64,

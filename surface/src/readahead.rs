@@ -25,7 +25,7 @@ row! {
         /// Shell command for root that sets this window until the next boot; sessions keep that with which
         /// they opened a file
         blockdev_setra: Option<Text>,
-        /// Line for /etc/udev/rules.d that sets it at each boot
+        /// Line for /etc/udev/rules.d that sets this window at each boot
         udev_rule: Option<Text>,
         /// emulated: cost of the page cache per block in us, measured at the setting in force, part of
         /// block_us

@@ -18,8 +18,8 @@ row! {
         /// Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic,
         /// io_probe_corrections, or /sys
         current_source: Option<Text>,
-        /// Value that the measurement speaks for, as ALTER SYSTEM takes it. The same as current: keep what
-        /// you have. NULL: nothing can be said, see why
+        /// Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you
+        /// have. NULL: no advice, see why
         recommended: Option<Text>,
         /// Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and
         /// model)

@@ -68,8 +68,8 @@ row! {
         /// What the line is about: server, device, trust, scan, depth, p50, p99, commit, readahead, verdict,
         /// advice, missing
         section: ReportSection,
-        /// Which part of it: for scan the path; for depth, p50 and p99 the requests in flight; for commit the
-        /// method; for readahead the window in kB
+        /// Which part of the section: for scan the path; for depth, p50 and p99 the requests in flight; for
+        /// commit the method; for readahead the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,

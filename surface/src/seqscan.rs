@@ -25,7 +25,8 @@ row! {
         blks: u64,
         /// Was everything read? If not, a note says what ended the scan
         complete: bool,
-        /// Verified: none of the blocks read was in the OS cache before, nor (path server) in shared buffers
+        /// true if it was verified that none of the blocks read was in the OS cache before, nor (path server)
+        /// in shared buffers
         cold: Option<bool>,
         /// Wall clock in ms, with pauses of a rate limit, without evicting and writing back
         elapsed_ms: Option<f64>,
@@ -42,7 +43,8 @@ row! {
         local_blks_read: Option<i64>,
         /// Blocks read that the OS cache held before the scan, without holes
         os_blks_cached: Option<u64>,
-        /// Blocks never written to the file (path server: nor in a buffer): read, but left out of the rate
+        /// Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the
+        /// rate
         hole_blks: Option<u64>,
         /// Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for
         /// other sessions too)

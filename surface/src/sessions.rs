@@ -11,7 +11,7 @@ row! {
     ] {
         /// Number of the interval, from 1
         sample: u32,
-        /// Process
+        /// Process; NULL in the rows for what else the devices moved
         pid: Option<i32>,
         /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what the
         /// I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without
