@@ -62,7 +62,7 @@ COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that it prefers; 0 if it states none';
 COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is out of alignment';
-COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without a partition';
+COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition';
 COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
@@ -521,7 +521,7 @@ COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests qu
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up, requests that fill the queue, and those in flight while another segment file was opened. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile in us';
@@ -616,7 +616,7 @@ COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one dept
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall clock of this depth in ms';
@@ -637,7 +637,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'What to know about this row,
 COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up, requests that fill the queue, and those in flight while another segment file was opened. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile in us';
@@ -660,7 +660,7 @@ COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the 95 % confidence interv
 COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -720,7 +720,7 @@ COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is this the first read or th
 COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
 COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
 COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS cache';
-COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation';
@@ -750,7 +750,7 @@ COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write:
 COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
 COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
-COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -818,7 +818,7 @@ CREATE TYPE io_probe_sync_full_row AS (
     ci_high               double precision
 );
 COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server writes WAL';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
 COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
@@ -863,7 +863,7 @@ CREATE TYPE io_probe_sync_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server writes WAL';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
 COMMENT ON COLUMN io_probe_sync_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
@@ -935,7 +935,7 @@ CREATE TYPE io_probe_write_full_row AS (
     ci_high     double precision
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
-COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: blocks one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
 COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
@@ -977,7 +977,7 @@ CREATE TYPE io_probe_write_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
-COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: blocks one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
 COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
@@ -1050,7 +1050,7 @@ CREATE TYPE io_probe_mix_full_row AS (
     notes         text[]
 );
 COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were; reads alone, writes alone: as fast as they were answered; cell: both at these shares';
 COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads sent, in percent of those of reads alone';
 COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes sent, in percent of those of writes alone';
 COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
@@ -1095,7 +1095,7 @@ CREATE TYPE io_probe_mix_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were; reads alone, writes alone: as fast as they were answered; cell: both at these shares';
 COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads sent, in percent of those of reads alone';
 COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes sent, in percent of those of writes alone';
 COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
@@ -1176,7 +1176,7 @@ CREATE TYPE io_probe_iostat_full_row AS (
 COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB read a second';
@@ -1225,7 +1225,7 @@ CREATE TYPE io_probe_iostat_row AS (
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed a second';
 COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read a second';
@@ -1372,7 +1372,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
@@ -1424,7 +1424,7 @@ COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, with
 COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
 COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -1593,11 +1593,11 @@ COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value as good as 
 COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the server), or root (a command of the operating system)';
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
 COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM had set only a superuser is told';
-COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Commands in place of statement. Tablespace: reset its own value and set it for the whole server; then run SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: set it in the column''s statistics until the next ANALYZE';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Commands in place of statement. Tablespace: reset its own value and set it for the whole server (then SELECT pg_reload_conf()). Correlation, from PostgreSQL 18 on: set it in the column''s statistics until the next ANALYZE';
 COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which values of the setting hide statement or instead, or are hidden by it; begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, see why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit or the CPU quota of the server''s cgroup held it back, or others used the device';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, see why; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, the server''s cgroup was at its limit on I/O or CPU, or others used the device';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures that the recommendation rests on';
 
 CREATE TYPE io_probe_recommend_row AS (
@@ -1618,7 +1618,7 @@ COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurem
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value as good as the best';
 COMMENT ON COLUMN io_probe_recommend_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
-COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, see why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit or the CPU quota of the server''s cgroup held it back, or others used the device';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; unknown: no advice, see why; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, the server''s cgroup was at its limit on I/O or CPU, or others used the device';
 
 CREATE FUNCTION io_probe_recommend(
     rel regclass DEFAULT NULL,
@@ -1806,7 +1806,7 @@ COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of tempora
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files that the node itself wrote';
 COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms that the node itself spent on temporary files: a sort, a hash or a CTE that spilled';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, since TIMING would make the query slow';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, as TIMING would be slow';
 COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'ms in the node and below it; of parallel processes the mean';
 COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan: below a Gather the workers and the leader, else 1';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
@@ -1817,7 +1817,7 @@ COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost u
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read';
 COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms that the node itself would wait by measured times, for os_mib from the OS cache and device_mib from the device: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms that the node itself would wait by measured times: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
 COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms of the node''s blocks if all of shared_blks_read came from the OS cache';
 COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all came from the device, in the order in which the node reaches them; io_ms is less if waiting overlaps with work (from 18 on)';
 
@@ -1833,7 +1833,7 @@ CREATE TYPE io_probe_explain_row AS (
 COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
 COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, since TIMING would make the query slow';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, as TIMING would be slow';
 COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB that the node itself read from the OS cache; NULL if unknown';
 COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device for the node itself, with what the kernel read ahead, also in vain';
@@ -2562,7 +2562,7 @@ COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests que
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
 COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up, requests that fill the queue, and those in flight while another segment file was opened. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile in us';
@@ -2612,7 +2612,7 @@ COMMENT ON COLUMN io_probe_depth_history.label IS 'What the caller called the ru
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall clock of this depth in ms';
@@ -2633,7 +2633,7 @@ COMMENT ON COLUMN io_probe_depth_history.notes IS 'What to know about this row, 
 COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
 COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up, requests that fill the queue, and those in flight while another segment file was opened. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile in us';
@@ -2677,7 +2677,7 @@ COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is this the first read or the
 COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
 COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
 COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS cache';
-COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_ping_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_ping_history.device IS 'Devices behind the relation';
@@ -2736,7 +2736,7 @@ COMMENT ON VIEW io_probe_sync_history IS 'What io_probe_sync_full returned in th
 COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sync_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server writes WAL';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
 COMMENT ON COLUMN io_probe_sync_history.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
@@ -2810,7 +2810,7 @@ COMMENT ON VIEW io_probe_write_history IS 'What io_probe_write_full returned in 
 COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: blocks one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
 COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
@@ -2884,7 +2884,7 @@ COMMENT ON VIEW io_probe_mix_history IS 'What io_probe_mix_full returned in the 
 COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_mix_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were; reads alone, writes alone: as fast as they were answered; cell: both at these shares';
 COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads sent, in percent of those of reads alone';
 COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes sent, in percent of those of writes alone';
 COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
@@ -2969,7 +2969,7 @@ COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by over 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';

@@ -111,14 +111,13 @@ impl Page {
         if let Some(name) = first_with(rows).filter(|name| *name != function.name) {
             return self.add(format!("Columns: those of [{name}](#{name})."));
         }
-        if !function.comment.contains("one row") {
-            self.add(format!("Each row: {}.", text(rows.about)));
-        }
+        let said = function.comment.contains("one row");
+        let about = if said { "meaning".into() } else { format!("each row: {}", text(rows.about)) };
         let (columns, all) = (rows.columns(), all_columns());
         let everyday = |column: &&Column| rows.everyday.contains(&column.name);
         let (common, own): (Vec<&Column>, Vec<&Column>) =
             columns.iter().filter(|column| column.group.is_none()).partition(|column| column.is_common(&all));
-        self.table(["column", "meaning"], own.into_iter().map(|column| column.cells(everyday(&column))));
+        self.table(["column", about.as_str()], own.into_iter().map(|column| column.cells(everyday(&column))));
         let groups = groups(&columns).into_iter().map(|group| {
             let of_group = of_group(&columns, group);
             let names: Vec<String> =

@@ -16,7 +16,7 @@ row! {
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
         /// Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
-        /// over 10 %)? NULL under a rate limit, or if a depth has no interval
+        /// 10 %)? NULL under a rate limit, or if a depth has no interval
         best: Option<bool>,
         /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a
         /// time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method

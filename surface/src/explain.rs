@@ -52,7 +52,7 @@ row! {
         /// spilled
         temp_io_ms: Option<f64>,
         /// Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms,
-        /// since TIMING would make the query slow
+        /// as TIMING would be slow
         self_ms: Option<f64>,
         /// ms in the node and below it; of parallel processes the mean
         total_ms: Option<f64>,
@@ -74,9 +74,8 @@ row! {
         local_blks_read: Option<u64>,
         /// Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16
         local_io_ms: Option<f64>,
-        /// ms that the node itself would wait by measured times, for os_mib from the OS cache and device_mib
-        /// from the device: if io_ms is far above, requests queued or others used the device. NULL unless one
-        /// process ran it
+        /// ms that the node itself would wait by measured times: if io_ms is far above, requests queued or
+        /// others used the device. NULL unless one process ran it
         expected_ms: Option<f64>,
         /// Predicted ms of the node's blocks if all of shared_blks_read came from the OS cache
         os_ms: Option<f64>,

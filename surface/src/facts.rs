@@ -55,7 +55,7 @@ row! {
         optimal_io_size: Option<u64>,
         /// Bytes by which the partition or device is out of alignment
         alignment_offset: Option<i64>,
-        /// First sector of the partition; NULL without a partition
+        /// First sector of the partition
         start_sector: Option<u64>,
         /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
         aligned: Option<bool>,

@@ -16,7 +16,7 @@ row! {
         /// Kernel name of the device, such as vda; NULL if none is known
         device: Option<Text>,
         /// Percent of the interval with at least one request in flight (up to 102: the kernel's clock is
-        /// coarse). A device that serves requests in parallel is not saturated at 100
+        /// coarse). A device that serves many at a time is not saturated at 100
         util_pct: Option<f64>,
         /// Mean number of requests queued or in flight
         aqu_sz: Option<f64>,

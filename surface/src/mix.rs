@@ -11,8 +11,8 @@ row! {
     row MixRow "mix" everyday [
         load, read_pct, write_pct, reads_s, r_p50_us, r_p99_us, writes_s, w_p50_us, w_p99_us, doubt
     ] {
-        /// bend: the greatest load that was carried, as all lesser ones were (first row); reads alone, writes
-        /// alone: as fast as they were answered; cell: both at these shares
+        /// bend: the greatest load that was carried, as all lesser ones were; reads alone, writes alone: as
+        /// fast as they were answered; cell: both at these shares
         load: &'static str,
         /// Reads sent, in percent of those of reads alone
         read_pct: Option<u32>,

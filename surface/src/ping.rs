@@ -21,7 +21,7 @@ row! {
         served_by: Option<&'static str>,
         /// direct: O_DIRECT; os: through the OS cache
         path: &'static str,
-        /// Block of the relation that was read; NULL for a write
+        /// Block of the relation that was read
         blkno: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,

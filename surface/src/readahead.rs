@@ -20,7 +20,7 @@ row! {
         /// Time per block in us, without the work of the server
         block_us: Option<f64>,
         /// Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly
-        /// by over 10 %)? NULL if a row is void or has no interval, or if the call was ended early
+        /// by 10 %)? NULL if a row is void or has no interval, or if the call was ended early
         best: Option<bool>,
         /// Shell command for root that sets this window until the next boot; sessions keep that with which
         /// they opened a file

@@ -34,8 +34,8 @@ row! {
         /// SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM
         /// had set only a superuser is told
         undo: Option<Text>,
-        /// Commands in place of statement. Tablespace: reset its own value and set it for the whole server;
-        /// then run SELECT pg_reload_conf(). Correlation, from PostgreSQL 18 on: set it in the column's
+        /// Commands in place of statement. Tablespace: reset its own value and set it for the whole server
+        /// (then SELECT pg_reload_conf()). Correlation, from PostgreSQL 18 on: set it in the column's
         /// statistics until the next ANALYZE
         instead: Option<Vec<String>>,
         /// Which values of the setting hide statement or instead, or are hidden by it; begins with 'to be run
@@ -45,9 +45,9 @@ row! {
         why: Text,
         /// Relation that was measured, or would have been
         relid: Option<Relation>,
-        /// needs cold, needs writes: with that argument there might be advice; unknown: no advice, see why of
-        /// the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a
-        /// limit or the CPU quota of the server's cgroup held it back, or others used the device
+        /// needs cold, needs writes: with that argument there might be advice; unknown: no advice, see why;
+        /// slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, the server's
+        /// cgroup was at its limit on I/O or CPU, or others used the device
         doubt: Option<&'static str>,
         /// Figures that the recommendation rests on
         evidence: Json,

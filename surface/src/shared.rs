@@ -91,8 +91,8 @@ row! {
 row! {
     /// Latencies of single fetches.
     shared LatencyColumns {
-        /// Mean latency in us, from issue until the block is seen, without warm-up, requests that fill the
-        /// queue, and those in flight while another segment file was opened. NULL if the server reads ahead
+        /// Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the
+        /// queue. NULL if the server reads ahead
         lat_us: Option<f64>,
         /// Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles
         p50_us: Option<f64>,

@@ -15,8 +15,8 @@ row! {
     ] {
         /// one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous
         /// writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone
-        /// (these five are of pg_test_fsync, and write one place again and again); wal_segment: on through a
-        /// zero-filled segment, as the server writes WAL
+        /// (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a
+        /// zero-filled segment, as the server does
         section: &'static str,
         /// As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls
         method: &'static str,

@@ -12,8 +12,8 @@ row! {
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
         /// random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks
-        /// in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy:
-        /// blocks one behind the other, as COPY
+        /// in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one
+        /// behind the other, as COPY
         pattern: &'static str,
         /// direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is
         /// written once more and after each of five turns
