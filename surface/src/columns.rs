@@ -10,8 +10,9 @@ use crate::settings::{CORRECT_CORRELATION, ENGINE, NUMBERS, Number, Setting, Uni
 const HEAD: &str = "\
 # Every function, column and setting
 
-`make printed` prints this page from `surface/`: do not edit it. The texts are those of `\\df+`, `\\dT+`, `\\d+`
-and `pg_settings`; `\\df` and `\\dT+` also have the types. [reading.md](reading.md) says how to act on what you see.
+`make printed` prints this page from `surface/`: do not edit it. The texts are those of `\\df+`, `\\dT+`,
+`\\d+` and `pg_settings`; `\\df` and `\\dT+` also have the types. [reading.md](reading.md) says how to act on
+what you see.
 
 ## Functions
 
@@ -22,10 +23,10 @@ after =. Until EXECUTE is granted, only the owner of the extension may call a fu
 otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes,
 max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
 
-/// What the page says above.
+/// What the page says once, in place of each comment.
 const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";
 
-/// These, too.
+/// What the page calls the bounds.
 const BOUNDS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99"];
 
 const SHARED: &str = "\
@@ -38,14 +39,15 @@ const TABLES: &str = "\
 
 `\\d+` shows their columns, with what each means.
 
-**io_probe_X_history**, views: the rows of `io_probe_X_full` in the stored runs, behind run_id (of io_probe_runs), run_started_at (when
-the probe was called) and label (of the run). relid is an oid, since the relation may be gone, or in another
-cluster. X is";
+**io_probe_X_history**, views: the rows of `io_probe_X_full` in the stored runs, behind run_id (of
+io_probe_runs), run_started_at (when the probe was called) and label (of the run). relid is an oid, since the
+relation may be gone, or in another cluster. X is";
 
 const SETTINGS: &str = "\
 ## Settings
 
-[settings.md](settings.md) says how to use them. Roles with GRANT SET ON PARAMETER may set what a superuser may.";
+[settings.md](settings.md) says how to use them. Roles with GRANT SET ON PARAMETER may set what a superuser
+may.";
 
 /// The whole page.
 pub fn columns() -> String {
@@ -237,12 +239,11 @@ impl Comment {
     }
 }
 
-/// The columns of each type of row.
+/// The columns of each type of row; functions that share one stand together.
 fn all_columns() -> Vec<Column> {
-    let rows = functions().filter(|function| function.rows().and_then(first_with) == Some(function.name));
-    let mut last = "";
-    let once = rows.filter(|function| std::mem::replace(&mut last, function.name) != function.name);
-    once.filter_map(Function::rows).flat_map(RowType::columns).collect()
+    let mut rows: Vec<&RowType> = functions().filter_map(Function::rows).collect();
+    rows.dedup_by_key(|rows| rows.name);
+    rows.into_iter().flat_map(RowType::columns).collect()
 }
 
 /// The groups of these columns, each once.
