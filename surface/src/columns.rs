@@ -18,8 +18,8 @@ what you see.
 
 Names stand without `io_probe_`. Columns in **bold** are those of `io_probe_X`; its twin `io_probe_X_full`
 takes the same arguments and returns all columns, also the [shared ones](#shared-columns) named below its own.
-A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Defaults stand
-after =. Until EXECUTE is granted, only the owner of the extension may call a function, unless it says
+A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Defaults
+stand after =. Until EXECUTE is granted, only the owner of the extension may call a function, unless it says
 otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes,
 max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
 
