@@ -39,37 +39,37 @@ CREATE TYPE io_probe_device_full_row AS (
     notes               text[]
 );
 COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_full_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md), one row for each disk; NULL if unknown';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each';
 COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB of reads through this file system; an open file keeps the window with which it was opened';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra prints it';
-COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device say that it is a rotating disk? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra';
+COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
 COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
 COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
-COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes of the file system that are free for unprivileged processes';
+COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes that are free for others than root';
 COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of the file system';
-COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, a dm or md device, or the disk itself';
+COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, dm, md or the disk';
 COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
-COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers for the device';
-COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Maximum number of requests in the kernel''s queue for the device';
-COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends to the device';
+COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers';
+COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests in the kernel''s queue for the device';
+COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
 COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device accepts';
-COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that the device can address';
-COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that the device writes without reading first';
+COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
+COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that it writes without reading first';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
-COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it states none';
-COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is off its natural alignment';
-COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition; NULL without a partition';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of a physical block and of optimal_io_size?';
+COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that it prefers; 0 if it states none';
+COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is out of alignment';
+COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
-COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which must be flushed; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
 COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
-COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: the kernel merges requests; 1: only simple merges; 2: no merges';
-COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here; NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
+COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here';
 COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported if no block device is known behind the directory';
 COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why, one sentence per element';
 
@@ -85,14 +85,14 @@ CREATE TYPE io_probe_device_row AS (
     status        text
 );
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_row.object IS 'What lies on the device: tablespace, wal or temp (where temporary files of this session go)';
+COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_row.device IS 'Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID (md), one row for each disk; NULL if unknown';
+COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each';
 COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force on the device';
-COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB of reads through this file system; an open file keeps the window with which it was opened';
-COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device say that it is a rotating disk? Virtual disks often say so wrongly';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
+COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
 COMMENT ON COLUMN io_probe_device_row.fs_type IS 'Type of the file system';
-COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which must be flushed; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
 COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported if no block device is known behind the directory';
 
 CREATE TYPE io_probe_counters_row AS (
@@ -119,23 +119,23 @@ CREATE TYPE io_probe_counters_row AS (
 COMMENT ON TYPE io_probe_counters_row IS 'Row of io_probe_counters: one device';
 COMMENT ON COLUMN io_probe_counters_row.sampled_at IS 'When the counters were read';
 COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, such as vda';
-COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads that the device completed since it appeared';
-COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads that were merged into queued reads';
-COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read since the device appeared';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Time in ms that all reads took together, queueing included; starts again at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes that the device completed since it appeared';
-COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes that were merged into queued writes';
-COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written since the device appeared';
-COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Time in ms that all writes took together, queueing included; starts again at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards that the device completed since it appeared; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards that were merged into queued discards; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded since the device appeared; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Time in ms that all discards took together, queueing included; starts again at 0 after 2^32; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes that the device completed since it appeared; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Time in ms that all flushes took together, queueing included; starts again at 0 after 2^32; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads merged into queued ones';
+COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'ms that all reads took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes merged into queued ones';
+COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'ms that all writes took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; NULL before Linux 4.18, as the next three';
+COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards merged into queued ones';
+COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'ms that all discards took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; NULL before Linux 5.5, as flush_ms';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'ms that all flushes took together, queueing included; 0 again after 2^32';
 COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight when the counters were read';
-COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Time in ms with at least one request in flight; starts again at 0 after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Time in ms that all requests took together, queueing included; starts again at 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'ms with at least one request in flight; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'ms that all requests took together, queueing included; 0 again after 2^32';
 
 CREATE TYPE io_probe_cache_row AS (
     fork            text,
@@ -150,12 +150,12 @@ CREATE TYPE io_probe_cache_row AS (
 COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
 COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
-COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks of the fork in shared buffers (of a temporary table: in the session''s own buffers)';
+COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks of it in shared buffers (of a temporary table: in the session''s own)';
 COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'shared_blks in percent of blks_total; NULL for an empty fork';
-COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes of the fork in the OS page cache; NULL on ZFS, which keeps a cache of its own';
-COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'os_cached_bytes in percent of the fork''s bytes; NULL for an empty fork, and on ZFS';
-COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes of the fork in the OS page cache that are not on storage yet; NULL before Linux 6.5';
-COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written to the file: the device has nothing to read for them';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes of it in the OS cache; NULL on ZFS, which has a cache of its own';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'os_cached_bytes in percent of the fork; NULL for an empty fork, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes of it in the OS cache that are not on storage yet; NULL before Linux 6.5';
+COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written: the device has nothing to read for them';
 
 CREATE TYPE io_probe_evict_row AS (
     fork               text,
@@ -168,11 +168,11 @@ CREATE TYPE io_probe_evict_row AS (
 );
 COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
 COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS page cache before the call';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS page cache after the call';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in shared buffers and in the OS page cache?';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks of it in shared buffers before the call';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks of it in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes of it in the OS cache after the call';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in shared buffers and in the OS cache?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache, one sentence per element';
 
 CREATE TYPE io_probe_progress_row AS (
@@ -186,11 +186,11 @@ CREATE TYPE io_probe_progress_row AS (
 );
 COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
-COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if it reads none, or one of another database';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that it reads; NULL if none, or of another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; for sync and readahead turns done, for iostat samples done';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'What done can reach: blocks from the start of the path to the end of the relation, turns of all rows, or samples; 0 if unknown. A bound may end the path earlier';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it measures now; of sync the section, of readahead the mode, of evict the fork';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of sync and readahead turns, of iostat samples';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'What done can reach; 0 if unknown. A bound may end it earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE TYPE io_probe_check_row AS (
@@ -310,51 +310,51 @@ CREATE TYPE io_probe_seqscan_full_row AS (
     other_bytes         bigint
 );
 COMMENT ON TYPE io_probe_seqscan_full_row IS 'Row of io_probe_seqscan_full: one path';
-COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as the server scans; os: through the OS page cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that none of the blocks read was in the OS page cache before, nor on path server in shared buffers. NULL if the kernel does not tell, or if no block held data';
-COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall-clock time of the scan in ms, including pauses of a rate limit and blocks that were never written, without the time to evict or to write back';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for other paths and temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for other paths and temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
-COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks of the range read that the OS page cache held before the scan, without blocks that were never written; NULL if the kernel does not tell';
-COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They are read, but left out of the rate';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, a note says what ended the scan';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true if it was verified that none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting and writing back';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_full_row.depth IS 'Requests in flight; NULL if the server decides';
-COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time) or a read stream (several), from PostgreSQL 18 on with the server''s io_method';
+COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
 COMMENT ON COLUMN io_probe_seqscan_full_row.fork IS 'Fork of the relation: main, fsm, vm or init';
-COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the scan on this path started';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_seqscan_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_full_row.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_pct IS 'Percent of the blocks from the OS cache';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
-COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
-COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_seqscan_row AS (
     path       text,
@@ -368,13 +368,13 @@ CREATE TYPE io_probe_seqscan_row AS (
     doubt      text
 );
 COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
-COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as the server scans; os: through the OS page cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks from the OS cache';
+COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -391,7 +391,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration (by default each lasts at most pg_io_probe.row_duration); each reads at most max_bytes (pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
@@ -471,61 +471,61 @@ CREATE TYPE io_probe_random_full_row AS (
     histogram           jsonb
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
-COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
-COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches per second of wall-clock time, without warm-up, holes and the time to fill and empty the queue. Under a rate limit: what the limit allowed';
-COMMENT ON COLUMN io_probe_random_full_row.p999_us IS 'Latency in microseconds that 99.9 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in microseconds';
-COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each at most once, including warm-up and blocks that were never written (hole_blks), which need no read';
-COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block of the relation fetched? If not, a note says what ended the run';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with blocks that this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or if no block held data';
-COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall-clock time of the run in ms, including pauses and looks at the caches, without the time to evict and to write dirty pages back before';
-COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in microseconds of the fetches that shared buffers served; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in microseconds of the fetches that the OS page cache served; NULL at a depth over 1, where a hit waits until it is seen';
-COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in microseconds of the fetches that came from the device; NULL if there are none';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches that shared buffers (or the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS page cache right before the fetch; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that neither shared buffers nor the OS page cache served, without holes';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
-COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
-COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read around the requested blocks; under 1: it had parts of them in the cache';
-COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in microseconds, which is part of no other time';
-COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in microseconds from when a fetch was due to its completion, which is more than its latency if it was issued late. NULL unless max_iops alone limits the rate, at depth 1';
-COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS 'Time in microseconds from when a fetch was due to its completion that 99 % did not exceed. NULL unless max_iops alone limits the rate, at depth 1';
-COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They count in blks, but are not read';
+COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
+COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
+COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
+COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
+COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, a note says what ended the run';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true if it was verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
+COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
+COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
+COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
+COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
+COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
+COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us, part of no other time';
+COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of that time in us';
+COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
-COMMENT ON COLUMN io_probe_random_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time), PrefetchBuffer or a read stream (some ahead), from PostgreSQL 18 on with the server''s io_method';
-COMMENT ON COLUMN io_probe_random_full_row.seed IS 'Seed of the random order; the same seed gives the same order of a relation of the same size';
-COMMENT ON COLUMN io_probe_random_full_row.started_at IS 'When the run on this path started';
-COMMENT ON COLUMN io_probe_random_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_random_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_random_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_random_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_random_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_random_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_random_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_full_row.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_full_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
-COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_random_full_row.os_pct IS 'Percent of the blocks from the OS cache';
+COMMENT ON COLUMN io_probe_random_full_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
-COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
-COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
-COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
+COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 
 CREATE TYPE io_probe_random_row AS (
@@ -541,14 +541,14 @@ CREATE TYPE io_probe_random_row AS (
     doubt      text
 );
 COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
-COMMENT ON COLUMN io_probe_random_row.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
-COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches per second of wall-clock time, without warm-up, holes and the time to fill and empty the queue. Under a rate limit: what the limit allowed';
-COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in microseconds of the fetches that the OS page cache served; NULL at a depth over 1, where a hit waits until it is seen';
-COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in microseconds of the fetches that came from the device; NULL if there are none';
-COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
+COMMENT ON COLUMN io_probe_random_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
+COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
+COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
+COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device';
+COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -564,7 +564,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served the fetches and what the devices did. The paths share the duration; without a duration each path lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served them and what the devices did. Duration, max_bytes and cold as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
@@ -618,34 +618,34 @@ CREATE TYPE io_probe_depth_full_row AS (
 );
 COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one depth';
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches per second of wall-clock time';
-COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
-COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
-COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall-clock time of this depth in ms';
-COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL if unknown';
-COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Blocks that were never written to the file: they count in blks, but are not read';
-COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order';
-COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, with holes';
+COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall clock of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device';
+COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_depth_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 
 CREATE TYPE io_probe_depth_row AS (
@@ -662,12 +662,12 @@ CREATE TYPE io_probe_depth_row AS (
 );
 COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches per second of wall-clock time';
-COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_row.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
@@ -725,24 +725,24 @@ CREATE TYPE io_probe_ping_full_row AS (
 );
 COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
 COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
+COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
 COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is this the first read or the first write? Leave it out of means';
-COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
-COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
-COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Number of the block of the relation that was read; NULL for a write';
-COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option seed repeats it';
-COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
+COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS cache';
+COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Block of the relation that was read';
+COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_ping_row AS (
     request   bigint,
@@ -756,11 +756,11 @@ CREATE TYPE io_probe_ping_row AS (
 );
 COMMENT ON TYPE io_probe_ping_row IS 'Row of io_probe_ping: one request';
 COMMENT ON COLUMN io_probe_ping_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
-COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS page cache';
-COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
-COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Number of the block of the relation that was read; NULL for a write';
+COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
+COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS cache';
+COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
+COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -775,7 +775,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (random blocks of a nameless scratch file in its tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (of a scratch file in its tablespace) or pingpong (in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -829,38 +829,38 @@ CREATE TYPE io_probe_sync_full_row AS (
     ci_high               double precision
 );
 COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
-COMMENT ON COLUMN io_probe_sync_full_row.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
-COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in microseconds; at a depth over 1, elapsed time divided by the commits of all committers together';
-COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all';
+COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200';
+COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
-COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations measured, without the first of each turn, which is warm-up';
-COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Number of committers that share one WAL. A committer does not flush if another one''s flush has covered its WAL';
-COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made the operations durable. With open_datasync and open_sync each write is one; fewer than ops if committers shared syncs; 0 in no_sync';
-COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Write requests that the device completed per operation, for all processes; kernels count the request that carries a flush as one more. NULL if unknown';
-COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes that the device completed per operation, for all processes; 0 if the device has no volatile cache, or if writes pass the cache (FUA). NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
+COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made them durable: by the open methods each write is one; fewer than ops if committers shared some';
+COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes that the device completed per operation, for all processes; many kernels count a flush as one more';
+COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if writes pass it (FUA)';
 COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Time spent in the operations, in milliseconds';
-COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
-COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the device''s cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
-COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of it';
 
 CREATE TYPE io_probe_sync_row AS (
     section  text,
@@ -875,15 +875,15 @@ CREATE TYPE io_probe_sync_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
-COMMENT ON COLUMN io_probe_sync_row.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
-COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_row.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
+COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_sync(
@@ -948,35 +948,35 @@ CREATE TYPE io_probe_write_full_row AS (
     ci_high     double precision
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
-COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any block is written once more, and at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After so many kB the kernel is told to begin to write back: checkpoint_flush_after or backend_flush_after of this server; NULL: not before the sync';
-COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
-COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_write_full_row.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_write_full_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
+COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second, on path os with the time of the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
+COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median of a write in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Writes that were measured';
-COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
-COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote meanwhile, for all processes; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Their time in ms, with the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_write_full_row.scratch_mib IS 'Size of the scratch file in MiB';
-COMMENT ON COLUMN io_probe_write_full_row.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_full_row.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_write_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_write_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
 COMMENT ON COLUMN io_probe_write_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
-COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random orders; option seed repeats them';
-COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_write_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_write_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of it';
 
 CREATE TYPE io_probe_write_row AS (
     pattern  text,
@@ -991,14 +991,14 @@ CREATE TYPE io_probe_write_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
-COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any block is written once more, and at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
-COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_write_row.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second, on path os with the time of the syncs';
+COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
+COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -1012,7 +1012,7 @@ CREATE FUNCTION io_probe_write(
 RETURNS SETOF io_probe_write_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: what the device takes past the OS page cache (patterns random, one at a time and with depth in flight, and sequential), and what the server''s ways of writing come to, syncs included (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: past the OS cache, and in the server''s ways, syncs included. Syncs of others may wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_write_full(
@@ -1069,36 +1069,36 @@ COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of 
 COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
 COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
 COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
-COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads per second that were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
-COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and most writes, but of wal, which are one at a time';
+COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and most writes; writes of wal are one at a time';
 COMMENT ON COLUMN io_probe_mix_full_row.elapsed_ms IS 'Time in ms that counts';
-COMMENT ON COLUMN io_probe_mix_full_row.seed IS 'Seed of the random orders; option seed repeats them';
-COMMENT ON COLUMN io_probe_mix_full_row.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_mix_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_mix_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_mix_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_mix_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_mix_row AS (
     load      text,
@@ -1116,12 +1116,12 @@ COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and 
 COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
 COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
 COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
-COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads per second that were answered';
-COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
+COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes per second that were answered';
-COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
-COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
+COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_mix(
@@ -1207,16 +1207,16 @@ COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Most reads in flight';
 COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
 COMMENT ON COLUMN io_probe_sustain_full_row.seed IS 'Seed of the random order; option seed repeats it';
 COMMENT ON COLUMN io_probe_sustain_full_row.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_sustain_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_sustain_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_sustain_row AS (
     pattern text,
@@ -1309,40 +1309,40 @@ CREATE TYPE io_probe_iostat_full_row AS (
 );
 COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
-COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known';
-COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
-COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB (2^20 bytes) read per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_full_row.rareq_kb IS 'Mean size of a read in kB of 1,024 bytes; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB (2^20 bytes) written per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
-COMMENT ON COLUMN io_probe_iostat_full_row.wareq_kb IS 'Mean size of a write in kB of 1,024 bytes; NULL without writes';
-COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB (2^20 bytes) discarded per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean time from queueing to completion of a discard, in ms; NULL without discards';
-COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard in kB of 1,024 bytes; NULL without discards';
-COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones per second';
-COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean time from queueing to completion of a flush, in ms; NULL without flushes';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. This and the next four columns add up to 100';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of the machine''s CPU time in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of the machine''s CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the machine''s CPU time that was idle without I/O outstanding';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task of the machine waited for I/O (some of /proc/pressure/io); NULL if the kernel does not tell';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io); NULL if the kernel does not tell';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB read a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean ms from queueing to completion of a read';
+COMMENT ON COLUMN io_probe_iostat_full_row.rareq_kb IS 'Mean size of a read in kB';
+COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued ones a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB written a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean ms from queueing to completion of a write';
+COMMENT ON COLUMN io_probe_iostat_full_row.wareq_kb IS 'Mean size of a write in kB';
+COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued ones a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed a second; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB discarded a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean ms from queueing to completion of a discard';
+COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard in kB';
+COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed a second; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms from queueing to completion of a flush';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. The five cpu_ columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of CPU time in the kernel, interrupts included';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of CPU time that was idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of CPU time that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL as cgroup_rmib_s';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'How long the interval really lasted, in ms';
 COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_iostat_row AS (
     sample     integer,
@@ -1358,21 +1358,21 @@ CREATE TYPE io_probe_iostat_row AS (
 );
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if no block device is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with at least one request in flight; it may read up to 102, since the kernel''s clock is coarse. A device that serves requests in parallel is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
-COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed per second';
-COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB (2^20 bytes) read per second';
-COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean time from queueing to completion of a read, in ms; NULL without reads';
-COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB (2^20 bytes) written per second';
-COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean time from queueing to completion of a write, in ms; NULL without writes';
+COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed a second';
+COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read a second';
+COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean ms from queueing to completion of a read';
+COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB written a second';
+COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean ms from queueing to completion of a write';
 COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 1, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the devices behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Causes no I/O and takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
@@ -1408,21 +1408,21 @@ CREATE TYPE io_probe_sessions_full_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last rows of an interval';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'Whose it is: role@database of a session, the leader of a parallel worker, else its kind. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid, what makes the sum that of the devices: outside this server (what they read for no process of this server), and kept in the OS cache (below 0: writes of this server that have not reached the devices yet) or out of the OS cache (what they wrote beyond these)';
-COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
-COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, if it had nothing to do when the interval began, and while it is not known: the server counts it when a transaction has ended, at most once a second';
-COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'What it waited for at the end of the interval, as pg_stat_activity.wait_event; NULL if for nothing, or if the caller may not see it';
-COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'The start of its query, up to 32 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
-COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'As pg_stat_activity.backend_type; hidden if the caller may not see it; in the last rows as process';
-COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role, NULL for processes without';
-COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database, NULL for processes without';
+COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the rows for what else the devices moved';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
+COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
+COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL, which the server counts at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
+COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
+COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'Start of its query, 32 characters on one line';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
+COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
 COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'As pg_stat_activity.application_name';
-COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker, beside which it stands';
+COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker';
 COMMENT ON COLUMN io_probe_sessions_full_row.state IS 'State as in pg_stat_activity: active, idle and so on';
-COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'The file, and the blocks of it, that the I/O workers were last seen to read for it; NULL if none';
+COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'File and blocks that the I/O workers were last seen to read for it';
 COMMENT ON COLUMN io_probe_sessions_full_row.sampled_at IS 'When the interval ended';
 COMMENT ON COLUMN io_probe_sessions_full_row.elapsed_ms IS 'Length of the interval in ms';
 
@@ -1437,20 +1437,20 @@ CREATE TYPE io_probe_sessions_row AS (
     query     text
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last rows of an interval';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'Whose it is: role@database of a session, the leader of a parallel worker, else its kind. io worker: what the I/O workers read and no session was seen to wait for. ended: processes that ended meanwhile. Then, without a pid, what makes the sum that of the devices: outside this server (what they read for no process of this server), and kept in the OS cache (below 0: writes of this server that have not reached the devices yet) or out of the OS cache (what they wrote beyond these)';
-COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second that were fetched from the devices for it, by the I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that it read and that the OS page cache served; NULL in the last rows, and with io_method io_uring, whose reads are in no account of calls';
-COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that it wrote to the OS page cache: they reach the device later, or never, if the file is deleted before';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB per second of WAL that it wrote; NULL before PostgreSQL 18, if it had nothing to do when the interval began, and while it is not known: the server counts it when a transaction has ended, at most once a second';
-COMMENT ON COLUMN io_probe_sessions_row.wait IS 'What it waited for at the end of the interval, as pg_stat_activity.wait_event; NULL if for nothing, or if the caller may not see it';
-COMMENT ON COLUMN io_probe_sessions_row.query IS 'The start of its query, up to 32 characters on one line, as far as pg_stat_activity shows it to the caller; NULL if it has none';
+COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the rows for what else the devices moved';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
+COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
+COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
+COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL, which the server counts at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
+COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
+COMMENT ON COLUMN io_probe_sessions_row.query IS 'Start of its query, 32 characters on one line';
 
 CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAULT 1)
 RETURNS SETOF io_probe_sessions_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, and two rows for what else the devices moved: all rows together are what the devices did. Reads /proc, and causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, then two rows for what else the devices moved: all together are what the devices did. Causes no I/O and takes no lock, so it runs beside a probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
 
@@ -1502,41 +1502,41 @@ CREATE TYPE io_probe_readahead_full_row AS (
     other_bytes    bigint
 );
 COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, where the next one is submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the block size divided by block_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in microseconds, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
-COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command that sets this window until the next boot, as root; sessions keep the window with which they opened a file. NULL if the device is unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for a file in /etc/udev/rules.d that sets this window at each boot; NULL if the device is unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: cost of the page cache per block in microseconds, measured at the setting in force and contained in block_us; kernel: NULL';
-COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count. The windows take turns; the first turn of each is warm-up, and kernel turns that other work disturbed are left out';
+COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
+COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
+COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
+COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Turns that count: without the first of each window, and kernel turns that other work disturbed';
 COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Blocks read in the turns that count';
-COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Wall-clock time of all turns in ms, including warm-up and turns that are left out';
-COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached. NULL if unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How the reads were issued: pread for kernel; io_uring or threads, past the page cache, for emulated';
-COMMENT ON COLUMN io_probe_readahead_full_row.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_readahead_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Wall clock of all turns in ms, with those that are left out';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached';
+COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How reads were issued: pread for kernel; io_uring or threads for emulated';
+COMMENT ON COLUMN io_probe_readahead_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_readahead_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
-COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
+COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_readahead_row AS (
     window_kb bigint,
@@ -1551,14 +1551,14 @@ CREATE TYPE io_probe_readahead_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, where the next one is submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the block size divided by block_us';
-COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in microseconds, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
+COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
+COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
+COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the work of the server';
+COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
@@ -1571,7 +1571,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. The windows take turns and share the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1615,30 +1615,30 @@ CREATE TYPE io_probe_page_cost_full_row AS (
     ci_high       double precision
 );
 COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one way to read a block, or the work on a tuple';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: as a sequential scan. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
 COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
-COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that the OS page cache held before: 0 or nearly 0 for tier device; NULL for shared and cpu';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page itself; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns of this row; all rows take turns of some milliseconds. Slow turns that block_us leaves out count too. Tier device: the first turn is warm-up if there are more than three. Pattern tuple: pairs of counts';
-COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed that chose the blocks';
-COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that the OS cache held before: 0 or nearly 0 for tier device';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Turns, also slow ones that block_us leaves out; of tier device the first is warm-up if there are over three. Pattern tuple: pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_page_cost_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of it';
 
 CREATE TYPE io_probe_page_cost_row AS (
     tier     text,
@@ -1653,13 +1653,13 @@ CREATE TYPE io_probe_page_cost_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one way to read a block, or the work on a tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
-COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page itself; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: as a sequential scan. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
+COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL';
 COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
 COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
@@ -1719,18 +1719,18 @@ CREATE TYPE io_probe_recommend_full_row AS (
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
 COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the setting is set: cluster (also if there is but one tablespace, without a value of its own), tablespace, index or device';
-COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
-COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
-COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
-COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Where current comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, pg_statistic or io_probe_corrections for an index, or /sys';
-COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
-COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
-COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
-COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
-COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
-COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
+COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
+COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; of a device in kB';
+COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic, io_probe_corrections, or /sys';
+COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
+COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value as good as the best';
+COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the server), or root (a command of the operating system)';
+COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
+COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM had set only a superuser is told';
 COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
-COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which values of the setting hide statement or instead, or are hidden by it; begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
 COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
@@ -1748,12 +1748,12 @@ CREATE TYPE io_probe_recommend_row AS (
     doubt       text
 );
 COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
-COMMENT ON COLUMN io_probe_recommend_row.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
-COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
-COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
-COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
-COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
+COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
+COMMENT ON COLUMN io_probe_recommend_row.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
+COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; of a device in kB';
+COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
+COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
+COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value as good as the best';
 COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
 
 CREATE FUNCTION io_probe_recommend(
@@ -1806,19 +1806,19 @@ CREATE TYPE io_probe_correlation_full_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1; NULL if unknown, or if this role may not know it';
-COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not see the table''s statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that are scattered: they lie anywhere in the table. Of up to 5 percent, those that follow one another on one block count once';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks of the stretch of the table from which rows that are not scattered come at any moment: up to 4 if the table is in the order of the index';
-COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
-COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks of the table that a range of 1 % of the index visits according to the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
+COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that lie anywhere in the table. Up to 5 percent, those next to one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
+COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks that is reached in no order or backwards: the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; only btree is looked at';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
-COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; how many index entries were looked at; and ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; index entries looked at; ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
 COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_correlation_row AS (
     index         regclass,
@@ -1833,20 +1833,20 @@ CREATE TYPE io_probe_correlation_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1; NULL if unknown, or if this role may not know it';
-COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not see the table''s statistics';
-COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that are scattered: they lie anywhere in the table. Of up to 5 percent, those that follow one another on one block count once';
-COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks of the stretch of the table from which rows that are not scattered come at any moment: up to 4 if the table is in the order of the index';
-COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks of the table that a range of 1 % of the index would visit if its rows lay together';
-COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks of the table that a range of 1 % of the index visits according to the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks that an index scan reaches in no order, or backwards, so that the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
+COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that lie anywhere in the table. Up to 5 percent, those next to one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
+COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
+COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
+COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks that is reached in no order or backwards: the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 
 CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend also knows how long reads take, and says whether another correlation gives better plans. Needs EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see is NULL: it takes SELECT, and no row-level security for the caller';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level security) is NULL';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
@@ -1860,7 +1860,7 @@ CREATE FUNCTION io_probe_correct(index regclass, correlation double precision)
 RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_correct_wrapper';
-COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Advise: Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner uses it, in sessions of all users that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE; the caller must also own the table or, from PostgreSQL 17 on, have MAINTAIN on it';
+COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Advise: Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. The planner uses it in all sessions that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE; the caller must own the table or, from PostgreSQL 17 on, have MAINTAIN on it';
 REVOKE ALL ON FUNCTION io_probe_correct(regclass, double precision) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
@@ -1927,39 +1927,39 @@ CREATE TYPE io_probe_explain_full_row AS (
     os_ms             double precision,
     device_ms         double precision
 );
-COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; of a query that was executed the last row has no node_id, but the sums';
-COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node: 1 for the top node, then in the order in which EXPLAIN prints them; NULL in the row of the sums';
-COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Node below which EXPLAIN prints this one; NULL for the top node';
+COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
+COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums';
+COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Number of the node above it; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
-COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Name of the node as EXPLAIN prints it; in the row of the sums: the disk (at least half of the time was waiting for it), partly the disk (at least a tenth), not the disk, or unknown';
-COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; in the row of the sums behind =';
-COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads or modifies, for a Bitmap Index Scan the table that it works for; joins with every probe. NULL without a table';
-COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads; NULL without an index';
+COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'As EXPLAIN prints it; of the sums: the disk (at least half of the time was waiting for it), partly the disk (a tenth), not the disk, or unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; of the sums behind =';
+COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
+COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads';
 COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query of what the node scans';
-COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL for a node that scans nothing';
-COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks that the node itself found in shared buffers; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers, from the OS page cache or the device; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.os_mib IS 'MiB that the node itself read and that the OS page cache had; NULL unless executed, and if device_mib is not known';
-COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB that were fetched from the device for the node itself, what the kernel read ahead for it included: more than it read where that was in vain. NULL unless executed, and if it is not known';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files that the node itself read; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files that the node itself wrote; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; temporary files are in temp_io_ms. If processes ran it in parallel, the mean over them, as all times here. NULL unless executed; of a plan also if that was taken without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms that the node itself spent reading and writing temporary files: the cost of a sort, a hash or a CTE that spilled. NULL as io_ms';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node, which the row of the sums has. In a query with many short calls of nodes it is by looks at which node is at work, every ms: TIMING, which makes such queries slow, is off';
-COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Wall-clock time in ms in the node and below it; if processes ran it in parallel, the mean over them. No node has more than the node above it';
-COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan in parallel: below a Gather its workers and the leader, else 1. self_ms times processes is their time together';
+COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL if it scans nothing';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks that the node itself found in shared buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.os_mib IS 'MiB that the node itself read from the OS cache; NULL if unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the device for the node itself, with what the kernel read ahead, also in vain';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files that the node itself read';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files that the node itself wrote';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms that the node itself spent on temporary files: a sort, a hash or a CTE that spilled';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, as TIMING would be slow';
+COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'ms in the node and below it; of parallel processes the mean';
+COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan: below a Gather the workers and the leader, else 1';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
-COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that the node returned; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, summed over all processes; NULL unless executed';
+COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that the node returned';
+COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, summed over all processes';
 COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost up to the first row';
 COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
-COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read into the session''s own buffers; NULL unless executed';
-COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16, which does not tell it apart';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'Time in ms that the node itself would wait by measured times, os_mib from the OS page cache and device_mib from the device: less than io_ms says that requests queued, or that others used the device. NULL unless executed by one process, the times are known and the tiers are';
-COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the OS page cache, from measured times; NULL unless executed and the times are known';
-COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted time in ms of the node''s own shared blocks if all of shared_blks_read came from the device, in the order in which the node reaches them; NULL as os_ms. io_ms is less if waiting overlaps with work (from PostgreSQL 18 on)';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read';
+COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms that the node itself would wait by measured times: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
+COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms of the node''s blocks if all of shared_blks_read came from the OS cache';
+COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all came from the device, in the order in which the node reaches them; io_ms is less if waiting overlaps with work (from 18 on)';
 
 CREATE TYPE io_probe_explain_row AS (
     node       text,
@@ -1970,14 +1970,14 @@ CREATE TYPE io_probe_explain_row AS (
     device_mib double precision,
     temp_mib   double precision
 );
-COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; of a query that was executed the last row has no node_id, but the sums';
-COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; in the row of the sums behind =';
-COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies, for a Bitmap Index Scan the table that it works for; joins with every probe. NULL without a table';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took, never negative. The sum over all nodes is the total_ms of the top node, which the row of the sums has. In a query with many short calls of nodes it is by looks at which node is at work, every ms: TIMING, which makes such queries slow, is off';
-COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; temporary files are in temp_io_ms. If processes ran it in parallel, the mean over them, as all times here. NULL unless executed; of a plan also if that was taken without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB that the node itself read and that the OS page cache had; NULL unless executed, and if device_mib is not known';
-COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB that were fetched from the device for the node itself, what the kernel read ahead for it included: more than it read where that was in vain. NULL unless executed, and if it is not known';
-COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote; NULL unless executed';
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
+COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; of the sums behind =';
+COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, as TIMING would be slow';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB that the node itself read from the OS cache; NULL if unknown';
+COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device for the node itself, with what the kernel read ahead, also in vain';
+COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote';
 
 CREATE TYPE io_probe_explain_text_row AS (
     plan text
@@ -1989,7 +1989,7 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction, each row has the blocks and times of the node itself and who served them, and a last row has the sums and says whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last in the tablespace), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction: each row has the blocks and times of the node itself and who served them, and a last row the sums and whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -2001,7 +2001,7 @@ CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: The same rows from an EXPLAIN (FORMAT JSON) that was taken elsewhere, such as in the log of auto_explain: io_probe_explain(plan => ''...''). Names are looked up in this database, and so are sizes and settings for predictions. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows the same of an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: io_probe_explain(plan => ''...''). Names, sizes and settings are looked up in this database. Everyone may call it. Option page_cost: as for a query';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -2013,7 +2013,7 @@ CREATE FUNCTION io_probe_explain_text(query text)
 RETURNS SETOF io_probe_explain_text_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_text_wrapper';
-COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who served its reads, and how long it waited. The last line says whether it was the disk. Everyone may call it';
+COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who served its reads, and how long it waited; the last line says whether it was the disk. Everyone may call it';
 
 -- All that there is to know of the storage, in one call and in words.
 
@@ -2036,14 +2036,14 @@ COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: s
 COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding names (scans, reads, commits); for scan the path; for depth, p50 and p99 the requests in flight; for commit and commit_p99 the method; for readahead the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
-COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confidence interval of value; NULL without one';
-COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value; NULL without one';
-COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure; NULL without a promise';
+COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and where it can''t be told: the interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit';
-COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; NULL for a figure, but for the size of the relation, where it is the name';
-COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: what the server does; from memory: more than a tenth of the scan did not come from the device. NULL for other figures, and for a fact';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; of a figure NULL, but for the size of the relation, where it is the name';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';
-COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice; else NULL';
+COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -2078,7 +2078,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format is text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored, and measures nothing. cold => true lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true lets it evict what it reads, writes => true write a scratch file beside the WAL. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2087,7 +2087,7 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns its rows and all circumstances as one value, which io_probe_import stores, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, the status of the value is failed; if another probe is running, or the device is busier than pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns rows and circumstances as one value for io_probe_import, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, its status is failed; if another probe is running or the device too busy, skipped; both with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), and what that needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
@@ -2106,7 +2106,7 @@ CREATE FUNCTION io_probe_record(
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
-COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Keep: Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Keep: Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), and what that needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
@@ -2268,8 +2268,8 @@ COMMENT ON COLUMN io_probe_compare_full_row.probe IS 'Name of the probe: seqscan
 COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.unit IS 'Unit of a and b; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
-COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
+COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
+COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
@@ -2277,7 +2277,7 @@ COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'Percent of the smaller
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 nothing can be told';
 COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may tell, if they are like those that there are; NULL if none are lacking, more than 1,000, or something else';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
-COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting in run_b, or in the runs of label_b; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting on the side of b';
 COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_compare_full_row.notes IS 'What limits the verdict, one sentence per element';
 
@@ -2295,8 +2295,8 @@ COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of 
 COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
 COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a; for labels its geometric mean over the runs of label_a';
-COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b; for labels its geometric mean over the runs of label_b';
+COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
+COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
@@ -2324,9 +2324,9 @@ COMMENT ON COLUMN io_probe_changes_full_row.probe IS 'Name of the probe: seqscan
 COMMENT ON COLUMN io_probe_changes_full_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_changes_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
 COMMENT ON COLUMN io_probe_changes_full_row.metric IS 'Name of the figure, which is a column of the probe';
-COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of before and now';
-COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
-COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
+COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of the figure';
+COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Its geometric mean in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
 COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
@@ -2352,8 +2352,8 @@ COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is i
 COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
 COMMENT ON COLUMN io_probe_changes_row.metric IS 'Name of the figure, which is a column of the probe';
-COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
-COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
+COMMENT ON COLUMN io_probe_changes_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_row.now IS 'Its geometric mean in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
 COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
 
@@ -2609,51 +2609,51 @@ COMMENT ON VIEW io_probe_seqscan_history IS 'What io_probe_seqscan_full returned
 COMMENT ON COLUMN io_probe_seqscan_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_seqscan_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_seqscan_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as the server scans; os: through the OS page cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in slices of 1 ms or more; if it has more than 20, the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
-COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read up to the end of the relation? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: verified that none of the blocks read was in the OS page cache before, nor on path server in shared buffers. NULL if the kernel does not tell, or if no block held data';
-COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall-clock time of the scan in ms, including pauses of a rate limit and blocks that were never written, without the time to evict or to write back';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for other paths and temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for other paths and temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
-COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks of the range read that the OS page cache held before the scan, without blocks that were never written; NULL if the kernel does not tell';
-COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They are read, but left out of the rate';
-COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, a note says what ended the scan';
+COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true if it was verified that none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting and writing back';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
 COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_history.depth IS 'Requests in flight; NULL if the server decides';
-COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time) or a read stream (several), from PostgreSQL 18 on with the server''s io_method';
+COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
 COMMENT ON COLUMN io_probe_seqscan_history.fork IS 'Fork of the relation: main, fsm, vm or init';
-COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the scan on this path started';
-COMMENT ON COLUMN io_probe_seqscan_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_seqscan_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_seqscan_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_history.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_history.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
-COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_seqscan_history.os_pct IS 'Percent of the blocks from the OS cache';
+COMMENT ON COLUMN io_probe_seqscan_history.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
-COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
-COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
+COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_seqscan_history TO pg_monitor;
 
 CREATE VIEW io_probe_random_history AS
@@ -2725,61 +2725,61 @@ COMMENT ON VIEW io_probe_random_history IS 'What io_probe_random_full returned i
 COMMENT ON COLUMN io_probe_random_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_random_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_random_history.path IS 'direct: O_DIRECT; server: through the buffer manager, into a small ring of buffers; os: pread through the OS page cache';
-COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches per second of wall-clock time, without warm-up, holes and the time to fill and empty the queue. Under a rate limit: what the limit allowed';
-COMMENT ON COLUMN io_probe_random_history.p999_us IS 'Latency in microseconds that 99.9 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in microseconds';
-COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each at most once, including warm-up and blocks that were never written (hole_blks), which need no read';
-COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block of the relation fetched? If not, a note says what ended the run';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with blocks that this run''s own readahead had brought into the OS page cache. NULL if the kernel does not tell, or if no block held data';
-COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall-clock time of the run in ms, including pauses and looks at the caches, without the time to evict and to write dirty pages back before';
-COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in microseconds of the fetches that shared buffers served; NULL at a depth over 1';
-COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in microseconds of the fetches that the OS page cache served; NULL at a depth over 1, where a hit waits until it is seen';
-COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in microseconds of the fetches that came from the device; NULL if there are none';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches that shared buffers (or the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS page cache right before the fetch; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that neither shared buffers nor the OS page cache served, without holes';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty pages of shared buffers (for a temporary table: of the session''s own buffers) that had to be written to make room; NULL for other paths';
-COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18 on: all that the I/O workers read, for other sessions too)';
-COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read around the requested blocks; under 1: it had parts of them in the cache';
-COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in microseconds, which is part of no other time';
-COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean time in microseconds from when a fetch was due to its completion, which is more than its latency if it was issued late. NULL unless max_iops alone limits the rate, at depth 1';
-COMMENT ON COLUMN io_probe_random_history.response_p99_us IS 'Time in microseconds from when a fetch was due to its completion that 99 % did not exceed. NULL unless max_iops alone limits the rate, at depth 1';
-COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Blocks that were never written to the file (path server: and are in no buffer). They count in blks, but are not read';
+COMMENT ON COLUMN io_probe_random_history.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
+COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
+COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
+COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
+COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, a note says what ended the run';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true if it was verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
+COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
+COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
+COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
+COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
+COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
+COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us, part of no other time';
+COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of that time in us';
+COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
-COMMENT ON COLUMN io_probe_random_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path server: ReadBuffer (one block at a time), PrefetchBuffer or a read stream (some ahead), from PostgreSQL 18 on with the server''s io_method';
-COMMENT ON COLUMN io_probe_random_history.seed IS 'Seed of the random order; the same seed gives the same order of a relation of the same size';
-COMMENT ON COLUMN io_probe_random_history.started_at IS 'When the run on this path started';
-COMMENT ON COLUMN io_probe_random_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_random_history.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_random_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_random_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_random_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_random_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_random_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_random_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks that shared buffers (of a temporary table: the session''s own buffers) served; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_history.os_pct IS 'Percent of the blocks that the OS page cache served; NULL if unknown';
-COMMENT ON COLUMN io_probe_random_history.device_pct IS 'Percent of the blocks that came from the device, as far as the kernel can tell: it counts what a cache in the drive, a RAID controller or a hypervisor served as the device''s. NULL if unknown';
-COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_random_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_random_history.os_pct IS 'Percent of the blocks from the OS cache';
+COMMENT ON COLUMN io_probe_random_history.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
-COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
-COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
-COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_random_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
+COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_random_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
@@ -2827,34 +2827,34 @@ COMMENT ON COLUMN io_probe_depth_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_depth_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_depth_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches per second of wall-clock time';
-COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
 COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
-COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no read';
-COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall-clock time of this depth in ms';
-COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL if unknown';
-COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Blocks that were never written to the file: they count in blks, but are not read';
-COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order';
-COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, with holes';
+COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall clock of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device';
+COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_depth_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_depth_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_depth_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_depth_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_depth_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in microseconds, from issue until the block is seen to be there. Left out: warm-up, requests that fill the queue, and requests in flight while another segment file of the relation was looked at. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_history.p95_us IS 'Latency in microseconds that 95 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
-COMMENT ON COLUMN io_probe_depth_history.p99_us IS 'Latency in microseconds that 99 % of the fetches did not exceed; NULL if fewer than ten fetches lie above it';
+COMMENT ON COLUMN io_probe_depth_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_depth_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
@@ -2891,24 +2891,24 @@ COMMENT ON COLUMN io_probe_ping_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_ping_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_ping_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_ping_history.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: a block of a scratch file in the relation''s tablespace';
+COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
 COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is this the first read or the first write? Leave it out of means';
-COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in microseconds; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the kernel does not tell, or if the row is void';
-COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS page cache';
-COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Number of the block of the relation that was read; NULL for a write';
-COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option seed repeats it';
-COMMENT ON COLUMN io_probe_ping_history.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_ping_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
+COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS cache';
+COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Block of the relation that was read';
+COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_ping_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_ping_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_ping_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_ping_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_ping_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_ping_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_ping_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_ping_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 GRANT SELECT ON io_probe_ping_history TO pg_monitor;
 
 CREATE VIEW io_probe_sync_history AS
@@ -2956,38 +2956,38 @@ COMMENT ON VIEW io_probe_sync_history IS 'What io_probe_sync_full returned in th
 COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sync_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same file descriptor or through another; no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place again and again. wal_segment: writes on through a zero-filled segment, as the server writes its WAL';
-COMMENT ON COLUMN io_probe_sync_history.method IS 'Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls in their order';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_history.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over 1, the WAL of each commit; with option commit_bytes, one WAL block';
-COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (the writes and their sync) per second; at a depth over 1, commits of all committers together. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in microseconds; at a depth over 1, elapsed time divided by the commits of all committers together';
-COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_history.p95_us IS 'Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200 operations';
-COMMENT ON COLUMN io_probe_sync_history.p99_us IS 'Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all';
+COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200';
+COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_history.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest time of an operation in microseconds';
-COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_history.ops IS 'Operations measured, without the first of each turn, which is warm-up';
-COMMENT ON COLUMN io_probe_sync_history.depth IS 'Number of committers that share one WAL. A committer does not flush if another one''s flush has covered its WAL';
-COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Syncs that made the operations durable. With open_datasync and open_sync each write is one; fewer than ops if committers shared syncs; 0 in no_sync';
-COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Write requests that the device completed per operation, for all processes; kernels count the request that carries a flush as one more. NULL if unknown';
-COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes that the device completed per operation, for all processes; 0 if the device has no volatile cache, or if writes pass the cache (FUA). NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_history.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
+COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Syncs that made them durable: by the open methods each write is one; fewer than ops if committers shared some';
+COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes that the device completed per operation, for all processes; many kernels count a flush as one more';
+COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if writes pass it (FUA)';
 COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Time spent in the operations, in milliseconds';
-COMMENT ON COLUMN io_probe_sync_history.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sync_history.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
-COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the device''s cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
-COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_sync_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sync_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_sync_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of it';
 GRANT SELECT ON io_probe_sync_history TO pg_monitor;
 
 CREATE VIEW io_probe_write_history AS
@@ -3032,35 +3032,35 @@ COMMENT ON VIEW io_probe_write_history IS 'What io_probe_write_full returned in 
 COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that need a buffer; copy: blocks one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any block is written once more, and at the end of each of five turns';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After so many kB the kernel is told to begin to write back: checkpoint_flush_after or backend_flush_after of this server; NULL: not before the sync';
-COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the row is void';
-COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel to write back. NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_write_history.p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_write_history.p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
+COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second, on path os with the time of the syncs';
+COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
+COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median of a write in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_write_history.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Writes that were measured';
-COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Time of them in milliseconds, with the syncs';
-COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote meanwhile, for all processes; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Their time in ms, with the syncs';
+COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_write_history.scratch_mib IS 'Size of the scratch file in MiB';
-COMMENT ON COLUMN io_probe_write_history.device IS 'Devices behind the directory, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_write_history.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_write_history.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_write_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
 COMMENT ON COLUMN io_probe_write_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_history.directory IS 'Directory of the scratch file, symbolic links resolved';
-COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random orders; option seed repeats them';
-COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call started';
+COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_write_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_write_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_write_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of it';
 GRANT SELECT ON io_probe_write_history TO pg_monitor;
 
 CREATE VIEW io_probe_mix_history AS
@@ -3112,36 +3112,36 @@ COMMENT ON COLUMN io_probe_mix_history.label IS 'What the caller called the run'
 COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
 COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
 COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
-COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads per second that were answered';
-COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS 'Time in microseconds that 95 % of the reads did not exceed';
-COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS 'Time in microseconds that 99 % of the reads did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
+COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
-COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in microseconds, its sync included if writing is wal';
-COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS 'Time in microseconds that 95 % of the writes did not exceed';
-COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS 'Time in microseconds that 99 % of the writes did not exceed';
+COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
+COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile in us';
+COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
-COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads per second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes per second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent; NULL: as fast as they were answered';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
-COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and most writes, but of wal, which are one at a time';
+COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and most writes; writes of wal are one at a time';
 COMMENT ON COLUMN io_probe_mix_history.elapsed_ms IS 'Time in ms that counts';
-COMMENT ON COLUMN io_probe_mix_history.seed IS 'Seed of the random orders; option seed repeats them';
-COMMENT ON COLUMN io_probe_mix_history.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_mix_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_history.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_mix_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_mix_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_mix_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_mix_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_mix_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_mix_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_mix_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_mix_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
 
 CREATE VIEW io_probe_sustain_history AS
@@ -3205,16 +3205,16 @@ COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Most reads in flight';
 COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
 COMMENT ON COLUMN io_probe_sustain_history.seed IS 'Seed of the random order; option seed repeats it';
 COMMENT ON COLUMN io_probe_sustain_history.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_sustain_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_sustain_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_sustain_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_sustain_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sustain_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
+COMMENT ON COLUMN io_probe_sustain_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
 GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
 
 CREATE VIEW io_probe_readahead_history AS
@@ -3265,41 +3265,41 @@ COMMENT ON VIEW io_probe_readahead_history IS 'What io_probe_readahead_full retu
 COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_readahead_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one window past the page cache, where the next one is submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the block size divided by block_us';
-COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in microseconds, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %, nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from outside ended the call early';
-COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Shell command that sets this window until the next boot, as root; sessions keep the window with which they opened a file. NULL if the device is unknown';
-COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for a file in /etc/udev/rules.d that sets this window at each boot; NULL if the device is unknown';
-COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: cost of the page cache per block in microseconds, measured at the setting in force and contained in block_us; kernel: NULL';
-COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count. The windows take turns; the first turn of each is warm-up, and kernel turns that other work disturbed are left out';
+COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
+COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
+COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
+COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
+COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
+COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Turns that count: without the first of each window, and kernel turns that other work disturbed';
 COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Blocks read in the turns that count';
-COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Wall-clock time of all turns in ms, including warm-up and turns that are left out';
-COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached. NULL if unknown';
-COMMENT ON COLUMN io_probe_readahead_history.engine IS 'How the reads were issued: pread for kernel; io_uring or threads, past the page cache, for emulated';
-COMMENT ON COLUMN io_probe_readahead_history.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_readahead_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Wall clock of all turns in ms, with those that are left out';
+COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached';
+COMMENT ON COLUMN io_probe_readahead_history.engine IS 'How reads were issued: pread for kernel; io_uring or threads for emulated';
+COMMENT ON COLUMN io_probe_readahead_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_readahead_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_readahead_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_readahead_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_readahead_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of that interval; NULL without one';
-COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included; NULL if unknown';
+COMMENT ON COLUMN io_probe_readahead_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block that came from the device. Over 1: requests are split; under 1: requests are merged';
-COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). This and util_pct of an emulated window (io_probe_readahead): over the time including cache_us';
-COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean time of a device read in ms, queueing included (r_await of iostat); NULL without reads';
-COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices, the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for other processes, and all writes';
+COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
+COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_readahead_history TO pg_monitor;
 
 CREATE VIEW io_probe_page_cost_history AS
@@ -3339,30 +3339,30 @@ COMMENT ON VIEW io_probe_page_cost_history IS 'What io_probe_page_cost_full retu
 COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_page_cost_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_page_cost_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: as a sequential scan of this server reads. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed, as an index scan in order); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work on the tuples of a block. NULL if it could not be measured';
+COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: as a sequential scan. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
 COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Blocks that were timed; for pattern tuple, tuples';
-COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that the OS page cache held before: 0 or nearly 0 for tier device; NULL for shared and cpu';
-COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page itself; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns of this row; all rows take turns of some milliseconds. Slow turns that block_us leaves out count too. Tier device: the first turn is warm-up if there are more than three. Pattern tuple: pairs of counts';
-COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed that chose the blocks';
-COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call started';
-COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that the OS cache held before: 0 or nearly 0 for tier device';
+COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Turns, also slow ones that block_us leaves out; of tier device the first is warm-up if there are over three. Pattern tuple: pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed of the random order; option or argument seed repeats it';
+COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.scheduler IS 'I/O scheduler of the devices behind the relation';
-COMMENT ON COLUMN io_probe_page_cost_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get; NULL if unknown';
+COMMENT ON COLUMN io_probe_page_cost_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
 COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
 COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'What to know about this row, one sentence per element. What concerns the whole call stands in one of its rows';
-COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the width of the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it; NULL without an interval, or without ci_high';
-COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of that interval, which covers the variation within this run; NULL if the run is too short for one, or under a rate limit';
-COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of that interval; NULL without one';
+COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
+COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of it';
 GRANT SELECT ON io_probe_page_cost_history TO pg_monitor;
 
 CREATE VIEW io_probe_recommend_history AS
@@ -3403,18 +3403,18 @@ COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_recommend_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the setting is set: cluster (also if there is but one tablespace, without a value of its own), tablespace, index or device';
-COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the index is unknown';
-COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Name of the setting: of the server, or for a device of the kernel; correlation (as the planner uses it) for an index';
-COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown';
-COMMENT ON COLUMN io_probe_recommend_history.current_source IS 'Where current comes from: source of pg_settings for this session, tablespace if the tablespace has a value of its own, pg_statistic or io_probe_corrections for an index, or /sys';
-COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current: keep what you have. NULL: nothing can be said, for the reason in why';
-COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value that is as good as the best (not surely worse by more than 5 %, given what measurement and model may be off); NULL for a setting whose values have no order, or without figures';
-COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value that is as good as the best, in the same sense as low; NULL if low is';
-COMMENT ON COLUMN io_probe_recommend_history.applies IS 'How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo';
-COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if there is nothing to change';
-COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_history.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
+COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
+COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; of a device in kB';
+COMMENT ON COLUMN io_probe_recommend_history.current_source IS 'Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic, io_probe_corrections, or /sys';
+COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
+COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
+COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value as good as the best';
+COMMENT ON COLUMN io_probe_recommend_history.applies IS 'When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the server), or root (a command of the operating system)';
+COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
+COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM had set only a superuser is told';
 COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
-COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which other values of the setting statement or instead hides, and which hide it; on a standby it begins with ''to be run on the primary'' if the standby refuses statement. NULL without a statement';
+COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which values of the setting hide statement or instead, or are hidden by it; begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none, in one sentence';
 COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or would have been';
 COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';

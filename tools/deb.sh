@@ -50,7 +50,7 @@ make_packages() {
         # The paragraph of the source stands once, before the packages.
         [ ${#majors[@]} = 1 ] || sed -i '1,/^$/d' "$work/control"
         { [ ${#majors[@]} = 1 ] || echo; cat "$work/control"; } >>"$source/debian/control"
-        printf '%s\n' README.md docs/*.md >"$source/debian/postgresql-$major-pg-io-probe.docs"
+        printf '%s\n' README.md docs/[a-z]*.md >"$source/debian/postgresql-$major-pg-io-probe.docs"
     done
     rm "$source/debian/control.in"
     {

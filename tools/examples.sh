@@ -29,7 +29,7 @@ start_standby() {
     }
 }
 
-[ $# != 0 ] || set -- README.md docs/reading.md docs/history.md docs/examples.md
+[ $# != 0 ] || set -- README.md docs/history.md docs/examples.md
 
 trap finish EXIT
 start_cluster "$cache/pg/${PG:-18}/bin"

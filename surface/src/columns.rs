@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use crate::function::{Function, Returns};
+use crate::function::{Argument, Function, Returns};
 use crate::row::{Column, ColumnGroup, RowType};
 use crate::script::{functions, stored, written_by_hand};
 use crate::settings::{CORRECT_CORRELATION, ENGINE, NUMBERS, Number, Setting, Unit};
@@ -10,33 +10,38 @@ use crate::settings::{CORRECT_CORRELATION, ENGINE, NUMBERS, Number, Setting, Uni
 const HEAD: &str = "\
 # Every function, column and setting
 
-`make printed` prints this page from the declaration in `surface/`: do not edit it. The texts are those that
-`\\df+`, `\\dT+`, `\\d+` and `pg_settings` show. [reading.md](reading.md) says how to act on what you see,
-[examples.md](examples.md) has whole examples, [costs.md](costs.md) says what a call costs the server.
+`make printed` prints this page from `surface/`: do not edit it. The texts are those of `\\df+`, `\\dT+`,
+`\\d+` and `pg_settings`; `\\df` and `\\dT+` also have the types. [reading.md](reading.md) says how to act on
+what you see.
 
 ## Functions
 
-Columns in **bold** are the everyday ones: a function that has some returns these alone, as rows of type
-`io_probe_X_row`. Its twin `io_probe_X_full` takes the same arguments and returns all columns: first the
-function's own, then the [shared ones](#shared-columns), in the order of this page. Defaults stand after =.
-Until EXECUTE is granted to others, the owner of the extension may call both, and who else is said to.
-`\\dT+` shows the columns' types.";
+Names stand without `io_probe_`. Columns in **bold** are those of `io_probe_X`; its twin `io_probe_X_full`
+takes the same arguments and returns all columns, also the [shared ones](#shared-columns) named below its own.
+A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Defaults
+stand after =. Until EXECUTE is granted, only the owner of the extension may call a function, unless it says
+otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes,
+max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
+
+/// What the page says once, in place of each comment.
+const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";
+
+/// What the page calls the bounds.
+const BOUNDS: [&str; 5] = ["max_bytes", "max_iops", "max_mib_s", "max_util_pct", "max_p99"];
 
 const SHARED: &str = "\
 ## Shared columns
 
-Groups of columns that mean the same in all functions that have them.";
+These mean the same in all functions that name them.";
 
 const TABLES: &str = "\
 ## Tables and views
 
 `\\d+` shows their columns, with what each means.
 
-### io_probe_X_history
-
-Views: the rows of `io_probe_X_full` in the runs that are stored. Before the columns of the function there
-are run_id (the run in io_probe_runs), run_started_at (when the probe was called) and label (what the caller
-called the run). relid is an oid, since the relation may be gone, or in another cluster. X is";
+**io_probe_X_history**, views: the rows of `io_probe_X_full` in the stored runs, behind run_id (of
+io_probe_runs), run_started_at (when the probe was called) and label (of the run). relid is an oid, since the
+relation may be gone, or in another cluster. X is";
 
 const SETTINGS: &str = "\
 ## Settings
@@ -56,10 +61,13 @@ pub fn columns() -> String {
         page.columns(functions[0]);
     }
     page.add(SHARED);
-    let rows = functions.iter().filter_map(|function| function.rows());
-    for group in groups(&rows.flat_map(RowType::columns).collect::<Vec<_>>()) {
-        page.group(group);
-    }
+    let columns = all_columns();
+    let common = columns.iter().filter(|column| column.is_common(&columns));
+    let cells: Vec<[String; 2]> = common.map(|column| column.cells(false)).collect();
+    let first = |(at, cell): (usize, &[String; 2])| (!cells[..at].contains(cell)).then(|| cell.clone());
+    let once = cells.iter().enumerate().filter_map(first);
+    let of_groups = groups(&columns).into_iter().flat_map(group_cells);
+    page.table(["column", "meaning"], once.chain(of_groups));
     let stored: Vec<&str> = stored().map(|rows| rows.name).collect();
     page.add(format!("{TABLES} {}.", stored.join(", ")));
     page.relations();
@@ -78,23 +86,25 @@ impl Page {
 
     /// A table, unless it has no rows.
     fn table<const N: usize>(&mut self, head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
-        let rows: Vec<String> = rows.into_iter().map(|row| row.join(" | ")).collect();
+        let rows: Vec<String> = rows.into_iter().map(|row| row.join("|")).collect();
         if !rows.is_empty() {
-            self.add(format!("{}\n{}\n{}", head.join(" | "), ["---"; N].join("|"), rows.join("\n")));
+            self.add(format!("{}\n{}\n{}", head.join("|"), ["---"; N].join("|"), rows.join("\n")));
         }
     }
 
     /// How to call it, and what it does.
     fn function(&mut self, function: &Function) {
         let Function { name, comment, .. } = function;
-        let arguments: Vec<String> =
-            function.arguments.iter().map(|argument| argument.declared("=")).collect();
+        let arguments: Vec<String> = function.arguments.iter().map(Argument::shown).collect();
         let returned = match function.returns {
             Returns::Value(sql_type) => format!(" RETURNS {sql_type}"),
             Returns::Rows(..) => String::new(),
         };
-        self.add(format!("`io_probe_{name}({}){returned}`", arguments.join(", ")));
-        self.add(format!("{}.", text(comment)));
+        self.add(format!("`{name}({}){returned}`", arguments.join(", ")));
+        let said_above = [(format!(" {RIGHTS}"), ""), (BOUNDS.join(", "), "the bounds")];
+        let shorter =
+            said_above.iter().fold(format!("{comment}."), |text, (long, short)| text.replace(long, short));
+        self.add(text(&shorter));
     }
 
     /// The columns of its rows: its own, and the shared groups with the everyday columns of each.
@@ -103,43 +113,36 @@ impl Page {
         if let Some(name) = first_with(rows).filter(|name| *name != function.name) {
             return self.add(format!("Columns: those of [{name}](#{name})."));
         }
-        self.add(format!("Each row: {}.", text(rows.about)));
-        let columns = rows.columns();
+        let said = function.comment.contains("one row");
+        let about = if said { "meaning".into() } else { format!("each row: {}", text(rows.about)) };
+        let (columns, all) = (rows.columns(), all_columns());
         let everyday = |column: &&Column| rows.everyday.contains(&column.name);
-        let own = columns.iter().filter(|column| column.group.is_none());
-        self.table(["column", "meaning"], own.map(|column| column.cells(everyday(&column))));
-        let shared = groups(&columns).into_iter().map(|group| {
+        let (common, own): (Vec<&Column>, Vec<&Column>) =
+            columns.iter().filter(|column| column.group.is_none()).partition(|column| column.is_common(&all));
+        self.table(["column", about.as_str()], own.into_iter().map(|column| column.cells(everyday(&column))));
+        let groups = groups(&columns).into_iter().map(|group| {
             let of_group = of_group(&columns, group);
             let names: Vec<String> =
-                of_group.iter().filter(everyday).map(|column| format!("**{}**", column.name)).collect();
+                of_group.iter().filter(everyday).map(|column| column.shown(true)).collect();
             let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
             format!("{}{names}", group.title())
         });
-        let shared: Vec<String> = shared.collect();
+        let common = common.into_iter().map(|column| column.shown(everyday(&column)));
+        let shared: Vec<String> = common.chain(groups).collect();
         if !shared.is_empty() {
-            self.add(format!("Shared columns: {}.", shared.join(", ")));
+            self.add(format!("Also: {}.", shared.join(", ")));
         }
-    }
-
-    /// The columns of a shared group, as the first row that has it declares them.
-    fn group(&mut self, group: ColumnGroup) {
-        let mut rows = functions().filter_map(Function::rows).map(|rows| of_group(&rows.columns(), group));
-        let columns = rows.find(|columns| !columns.is_empty()).unwrap_or_default();
-        self.add(format!("### {} columns", group.title()));
-        self.add(group.about.trim_start());
-        self.table(["column", "meaning"], columns.iter().map(|column| column.cells(false)));
     }
 
     /// The tables and views that are written by hand.
     fn relations(&mut self) {
         for Comment { on, name, text } in written_by_hand().filter_map(Comment::read) {
             let kind = match on {
-                "TABLE" => "Table",
-                "VIEW" => "View",
+                "TABLE" => "a table",
+                "VIEW" => "a view",
                 _ => continue,
             };
-            self.add(format!("### {name}"));
-            self.add(format!("{kind}: {text}."));
+            self.add(format!("**{name}**, {kind}: {text}."));
         }
     }
 
@@ -155,10 +158,28 @@ impl Page {
     }
 }
 
+impl Argument {
+    /// `duration = NULL`.
+    fn shown(&self) -> String {
+        let Self { name, default, .. } = self;
+        default.map_or((*name).to_owned(), |default| format!("{name} = {default}"))
+    }
+}
+
 impl Column {
     fn cells(&self, is_everyday: bool) -> [String; 2] {
-        let name = if is_everyday { format!("**{}**", self.name) } else { self.name.into() };
-        [name, text(self.comment)]
+        [self.shown(is_everyday), text(self.comment)]
+    }
+
+    fn shown(&self, is_everyday: bool) -> String {
+        if is_everyday { format!("**{}**", self.name) } else { self.name.into() }
+    }
+
+    /// Does a second row have it, with the same comment, and not in a group?
+    fn is_common(&self, all: &[Self]) -> bool {
+        let same =
+            |other: &&Self| (other.group, other.name, other.comment) == (None, self.name, self.comment);
+        self.group.is_none() && all.iter().filter(same).count() > 1
     }
 }
 
@@ -218,6 +239,13 @@ impl Comment {
     }
 }
 
+/// The columns of each type of row; functions that share one stand together.
+fn all_columns() -> Vec<Column> {
+    let mut rows: Vec<&RowType> = functions().filter_map(Function::rows).collect();
+    rows.dedup_by_key(|rows| rows.name);
+    rows.into_iter().flat_map(RowType::columns).collect()
+}
+
 /// The groups of these columns, each once.
 fn groups(columns: &[Column]) -> Vec<ColumnGroup> {
     let mut groups = Vec::new();
@@ -227,6 +255,14 @@ fn groups(columns: &[Column]) -> Vec<ColumnGroup> {
         }
     }
     groups
+}
+
+/// The columns of a shared group behind what they are about, as the first row that has it declares them.
+fn group_cells(group: ColumnGroup) -> Vec<[String; 2]> {
+    let mut rows = functions().filter_map(Function::rows).map(|rows| of_group(&rows.columns(), group));
+    let columns = rows.find(|columns| !columns.is_empty()).unwrap_or_default();
+    let about = [format!("*{}*", group.title()), format!("*{}*", group.about.trim())];
+    [about].into_iter().chain(columns.iter().map(|column| column.cells(false))).collect()
 }
 
 /// Those of a group.
@@ -253,7 +289,7 @@ mod tests {
     #[test]
     fn nothing_is_left_out() {
         let page = columns();
-        let cells = |line| str::split_once(line, " | ");
+        let cells = |line| str::split_once(line, "|");
         let described = |column: &Column| {
             let ends = |(name, rest): (&str, &str)| {
                 name.trim_matches('*') == column.name && rest.ends_with(&text(column.comment))

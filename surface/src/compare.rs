@@ -16,9 +16,9 @@ row! {
         metric: Option<Text>,
         /// Unit of a and b; NULL for a setting
         unit: Option<Text>,
-        /// The figure in run_a; for labels its geometric mean over the runs of label_a
+        /// The figure in run_a, or its geometric mean over the runs of label_a
         a: Option<f64>,
-        /// The figure in run_b; for labels its geometric mean over the runs of label_b
+        /// The figure in run_b, or its geometric mean over the runs of label_b
         b: Option<f64>,
         /// b divided by a, to four digits
         ratio: Option<f64>,
@@ -42,7 +42,7 @@ row! {
         more_runs: Option<u32>,
         /// Value of the setting in run_a, or in the runs of label_a; NULL for a figure
         a_setting: Option<Text>,
-        /// Value of the setting in run_b, or in the runs of label_b; NULL for a figure
+        /// Value of the setting on the side of b
         b_setting: Option<Text>,
         /// What was measured
         object: Option<Text>,
@@ -62,11 +62,11 @@ row! {
         item: Text,
         /// Name of the figure, which is a column of the probe
         metric: Text,
-        /// Unit of before and now
+        /// Unit of the figure
         unit: Text,
-        /// Geometric mean of the figure in up to 30 runs before the last runs
+        /// Its geometric mean in up to 30 runs before the last runs
         before: Option<f64>,
-        /// Geometric mean of the figure in the last runs
+        /// Its geometric mean in the last runs
         now: Option<f64>,
         /// now divided by before, to four digits
         ratio: Option<f64>,

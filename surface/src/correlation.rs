@@ -12,33 +12,27 @@ row! {
     ] {
         /// The index
         index: Relation,
-        /// Correlation of the index's first column or expression that ANALYZE found, from -1 to 1; NULL if
-        /// unknown, or if this role may not know it
+        /// Correlation of the index's first column or expression by ANALYZE, -1 to 1
         correlation: Option<f64>,
-        /// Correlation that io_probe_correct keeps for the index; NULL without one, or if the caller may not
-        /// see the table's statistics
+        /// Correlation that io_probe_correct keeps for the index, if the caller may see the statistics
         kept: Option<f64>,
-        /// Percent of the index's rows that are scattered: they lie anywhere in the table. Of up to 5
-        /// percent, those that follow one another on one block count once
+        /// Percent of the index's rows that lie anywhere in the table. Up to 5 percent, those next to one
+        /// another on one block count once
         scattered_pct: Option<f64>,
-        /// Blocks of the stretch of the table from which rows that are not scattered come at any moment: up
-        /// to 4 if the table is in the order of the index
+        /// Blocks from which the other rows come at any moment: up to 4 if the table is in index order
         stretch_blks: Option<u64>,
-        /// Blocks of the table that a range of 1 % of the index would visit if its rows lay together
+        /// Blocks that a range of 1 % of the index would visit if its rows lay together
         ordered_blks: Option<u64>,
-        /// Blocks of the table that a range of 1 % of the index visits according to the samples, each counted
-        /// once
+        /// Blocks that a range of 1 % of the index visits by the samples, each counted once
         range_blks: Option<u64>,
-        /// Part of range_blks that an index scan reaches in no order, or backwards, so that the kernel does
-        /// not read ahead
+        /// Part of range_blks that is reached in no order or backwards: the kernel does not read ahead
         random_blks: Option<u64>,
         /// Access method of the index; only btree is looked at
         method: Text,
         /// Table of the index
         relid: Relation,
-        /// Intervals of scattered_pct and stretch_blks; how many index entries were looked at; and ranges:
-        /// for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks,
-        /// random_ci_blks}
+        /// Intervals of scattered_pct and stretch_blks; index entries looked at; ranges: for 0.01, 0.1, 1 and
+        /// 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}
         evidence: Option<Json>,
         ..caveats: CaveatColumns,
     }
@@ -55,10 +49,9 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Owner,
         comment: "\
             Where the rows of a table's indexes lie, beside the correlation that the planner uses, one row \
-            per index. Reads some pages of each btree index and nothing of the table. io_probe_recommend \
-            also knows how long reads take, and says whether another correlation gives better plans. Needs \
-            EXECUTE, and SELECT or MAINTAIN on the table. What is in no statistics that the caller may see \
-            is NULL: it takes SELECT, and no row-level security for the caller",
+            per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and \
+            SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, \
+            and no row-level security) is NULL",
         example: "'public.probed'",
         errors: &[],
     },
@@ -70,10 +63,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Advise,
         who: Who::Owner,
         comment: "\
-            Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. From then on the planner \
-            uses it, in sessions of all users that have loaded the library (session_preload_libraries = \
-            'pg_io_probe'). Needs EXECUTE; the caller must also own the table or, from PostgreSQL 17 on, \
-            have MAINTAIN on it",
+            Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. The planner uses it in all \
+            sessions that have loaded the library (session_preload_libraries = 'pg_io_probe'). Needs \
+            EXECUTE; the caller must own the table or, from PostgreSQL 17 on, have MAINTAIN on it",
         example: "'public.corrected_pkey', 0.5",
         errors: &[&["25006", "22003", "22P02"]],
     },

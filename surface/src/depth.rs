@@ -11,31 +11,30 @@ row! {
     row DepthRow "depth" everyday [depth, iops, err_pct, mib_s, p50_us, p99_us, best, best_within, relid, doubt] {
         /// Requests in flight
         depth: u32,
-        /// Fetches per second of wall-clock time
+        /// Fetches a second of wall-clock time
         iops: Option<f64>,
-        /// iops times the block size, in MiB (2^20 bytes) per second
+        /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
-        /// Is this the smallest depth that is as good as the fastest (not surely slower by more than 5 %, nor
-        /// seemingly by more than 10 %)? NULL under a rate limit, or if a depth has no interval
+        /// Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
+        /// 10 %)? NULL under a rate limit, or if a depth has no interval
         best: Option<bool>,
         /// Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL
         /// without that argument
         best_within: Option<bool>,
         /// How the reads were issued. pread: one at a time; io_uring, threads: several at a time
         engine: Option<&'static str>,
-        /// Blocks fetched at this depth, including blocks that were never written (hole_blks), which need no
-        /// read
+        /// Blocks fetched at this depth, with holes
         blks: u64,
-        /// Wall-clock time of this depth in ms
+        /// Wall clock of this depth in ms
         elapsed_ms: Option<f64>,
-        /// Percent of all fetches of the call that came from the device, as far as the kernel can tell; NULL
-        /// if unknown
+        /// Percent of all fetches of the call that came from the device
         device_pct: Option<f64>,
-        /// Blocks that were never written to the file: they count in blks, but are not read
+        /// Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not
+        /// read
         hole_blks: Option<u64>,
-        /// Seed of the random order
+        /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,

@@ -9,21 +9,19 @@ row! {
     row DeviceRow "device" everyday [
         object, spcname, device, scheduler, read_ahead_kb, rotational, fs_type, write_cache, status
     ] {
-        /// What lies on the device: tablespace, wal or temp (where temporary files of this session go)
+        /// What lies there: tablespace, wal or temp (temporary files of this session)
         object: &'static str,
         /// Name of the tablespace; NULL for the WAL
         spcname: Option<Text>,
-        /// Device that does the I/O: the disk below partitions, LVM and encryption (dm) and software RAID
-        /// (md), one row for each disk; NULL if unknown
+        /// The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each
         device: Option<Text>,
         /// I/O scheduler in force on the device
         scheduler: Option<Text>,
-        /// Readahead window in kB of reads through this file system; an open file keeps the window with which
-        /// it was opened
+        /// Readahead window in kB; an open file keeps the one with which it was opened
         read_ahead_kb: Option<u64>,
-        /// read_ahead_kb in sectors of 512 bytes, as blockdev --getra prints it
+        /// read_ahead_kb in sectors of 512 bytes, as blockdev --getra
         read_ahead_sectors: Option<u64>,
-        /// Does the device say that it is a rotating disk? Virtual disks often say so wrongly
+        /// Does the device call itself rotating? Virtual disks often do so wrongly
         rotational: Option<bool>,
         /// Type of the file system
         fs_type: Option<Text>,
@@ -31,48 +29,48 @@ row! {
         mount_point: Option<Text>,
         /// Directory of the object, symbolic links resolved
         directory: Text,
-        /// Bytes of the file system that are free for unprivileged processes
+        /// Bytes that are free for others than root
         fs_free_bytes: Option<u64>,
         /// Mount options of the file system
         mount_options: Option<Text>,
-        /// Device on which the file system sits: a partition, a dm or md device, or the disk itself
+        /// Device on which the file system sits: a partition, dm, md or the disk
         top_device: Option<Text>,
         /// Model as the device states it
         model: Option<Text>,
-        /// Schedulers that the kernel offers for the device
+        /// Schedulers that the kernel offers
         schedulers: Option<Vec<String>>,
-        /// Maximum number of requests in the kernel's queue for the device
+        /// Most requests in the kernel's queue for the device
         nr_requests: Option<u64>,
-        /// Largest request in kB that the kernel sends to the device
+        /// Largest request in kB that the kernel sends
         max_sectors_kb: Option<u64>,
         /// Largest request in kB that the device accepts
         max_hw_sectors_kb: Option<u64>,
-        /// Smallest unit in bytes that the device can address
+        /// Smallest unit in bytes that can be addressed
         logical_block_size: Option<u64>,
-        /// Smallest unit in bytes that the device writes without reading first
+        /// Smallest unit in bytes that it writes without reading first
         physical_block_size: Option<u64>,
         /// Allocation unit of the file system in bytes
         fs_block_size: Option<u64>,
-        /// Request size in bytes that the device prefers; 0 if it states none
+        /// Request size in bytes that it prefers; 0 if it states none
         optimal_io_size: Option<u64>,
-        /// Bytes by which the partition or device is off its natural alignment
+        /// Bytes by which the partition or device is out of alignment
         alignment_offset: Option<i64>,
-        /// First sector of the partition; NULL without a partition
+        /// First sector of the partition
         start_sector: Option<u64>,
-        /// Does the partition start on a boundary of a physical block and of optimal_io_size?
+        /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
         aligned: Option<bool>,
         /// Size of the device in bytes
         size_bytes: Option<u64>,
         /// Is the device read only?
         read_only: Option<bool>,
-        /// write back: the device has a volatile cache, which must be flushed; write through: it has none, or
-        /// says so
+        /// write back: the device has a volatile cache, which a sync must flush; write through: it has none,
+        /// or says so
         write_cache: Option<Text>,
         /// Can a single write pass the device's volatile cache (Force Unit Access)?
         fua: Option<bool>,
-        /// 0: the kernel merges requests; 1: only simple merges; 2: no merges
+        /// 0: requests are merged; 1: only simple merges; 2: none
         nomerges: Option<i16>,
-        /// Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here; NULL if the kernel does not tell
+        /// Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here
         direct_io_align: Option<u64>,
         /// ok, or unsupported if no block device is known behind the directory
         status: &'static str,
@@ -88,41 +86,39 @@ row! {
         sampled_at: Timestamp,
         /// Kernel name of the device, such as vda
         device: Text,
-        /// Reads that the device completed since it appeared
+        /// Reads completed since the device appeared
         reads: u64,
-        /// Reads that were merged into queued reads
+        /// Reads merged into queued ones
         reads_merged: u64,
-        /// Bytes read since the device appeared
+        /// Bytes read
         read_bytes: u64,
-        /// Time in ms that all reads took together, queueing included; starts again at 0 after 2^32
+        /// ms that all reads took together, queueing included; 0 again after 2^32
         read_ms: u64,
-        /// Writes that the device completed since it appeared
+        /// Writes completed since the device appeared
         writes: u64,
-        /// Writes that were merged into queued writes
+        /// Writes merged into queued ones
         writes_merged: u64,
-        /// Bytes written since the device appeared
+        /// Bytes written
         write_bytes: u64,
-        /// Time in ms that all writes took together, queueing included; starts again at 0 after 2^32
+        /// ms that all writes took together, queueing included; 0 again after 2^32
         write_ms: u64,
-        /// Discards that the device completed since it appeared; NULL before Linux 4.18
+        /// Discards completed; NULL before Linux 4.18, as the next three
         discards: Option<u64>,
-        /// Discards that were merged into queued discards; NULL before Linux 4.18
+        /// Discards merged into queued ones
         discards_merged: Option<u64>,
-        /// Bytes discarded since the device appeared; NULL before Linux 4.18
+        /// Bytes discarded
         discard_bytes: Option<u64>,
-        /// Time in ms that all discards took together, queueing included; starts again at 0 after 2^32; NULL
-        /// before Linux 4.18
+        /// ms that all discards took together, queueing included; 0 again after 2^32
         discard_ms: Option<u64>,
-        /// Flushes that the device completed since it appeared; NULL before Linux 5.5
+        /// Flushes completed; NULL before Linux 5.5, as flush_ms
         flushes: Option<u64>,
-        /// Time in ms that all flushes took together, queueing included; starts again at 0 after 2^32; NULL
-        /// before Linux 5.5
+        /// ms that all flushes took together, queueing included; 0 again after 2^32
         flush_ms: Option<u64>,
         /// Requests in flight when the counters were read
         in_flight: u64,
-        /// Time in ms with at least one request in flight; starts again at 0 after 2^32
+        /// ms with at least one request in flight; 0 again after 2^32
         io_ms: u64,
-        /// Time in ms that all requests took together, queueing included; starts again at 0 after 2^32
+        /// ms that all requests took together, queueing included; 0 again after 2^32
         weighted_io_ms: u64,
     }
 }
@@ -134,17 +130,17 @@ row! {
         fork: &'static str,
         /// Blocks of the fork
         blks_total: u64,
-        /// Blocks of the fork in shared buffers (of a temporary table: in the session's own buffers)
+        /// Blocks of it in shared buffers (of a temporary table: in the session's own)
         shared_blks: u64,
         /// shared_blks in percent of blks_total; NULL for an empty fork
         shared_pct: Option<f64>,
-        /// Bytes of the fork in the OS page cache; NULL on ZFS, which keeps a cache of its own
+        /// Bytes of it in the OS cache; NULL on ZFS, which has a cache of its own
         os_cached_bytes: Option<u64>,
-        /// os_cached_bytes in percent of the fork's bytes; NULL for an empty fork, and on ZFS
+        /// os_cached_bytes in percent of the fork; NULL for an empty fork, and on ZFS
         os_pct: Option<f64>,
-        /// Bytes of the fork in the OS page cache that are not on storage yet; NULL before Linux 6.5
+        /// Bytes of it in the OS cache that are not on storage yet; NULL before Linux 6.5
         os_dirty_bytes: Option<u64>,
-        /// Bytes in blocks that were never written to the file: the device has nothing to read for them
+        /// Bytes in blocks that were never written: the device has nothing to read for them
         hole_bytes: u64,
     }
 }
@@ -154,15 +150,15 @@ row! {
     row EvictRow "evict" everyday [] {
         /// main (the data), fsm, vm or init
         fork: &'static str,
-        /// Blocks in shared buffers before the call
+        /// Blocks of it in shared buffers before the call
         shared_blks_before: u64,
-        /// Blocks in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them
+        /// Blocks of it in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them
         shared_blks_after: u64,
-        /// Bytes in the OS page cache before the call
+        /// Bytes in the OS cache before the call
         os_bytes_before: u64,
-        /// Bytes in the OS page cache after the call
+        /// Bytes of it in the OS cache after the call
         os_bytes_after: u64,
-        /// Is nothing of the fork left in shared buffers and in the OS page cache?
+        /// Is nothing of the fork left in shared buffers and in the OS cache?
         complete: bool,
         /// Why something stayed in a cache, one sentence per element
         notes: Vec<String>,
@@ -174,16 +170,15 @@ row! {
     row ProgressRow "progress" everyday [] {
         /// Server process that runs the probe
         pid: i32,
-        /// Relation that the probe reads; NULL if it reads none, or one of another database
+        /// Relation that it reads; NULL if none, or of another database
         relid: Option<Relation>,
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<&'static str>,
-        /// Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork
+        /// Path that it measures now; of sync the section, of readahead the mode, of evict the fork
         path: Option<String>,
-        /// Blocks done on this path; for sync and readahead turns done, for iostat samples done
+        /// Blocks done on this path; of sync and readahead turns, of iostat samples
         done: i64,
-        /// What done can reach: blocks from the start of the path to the end of the relation, turns of all
-        /// rows, or samples; 0 if unknown. A bound may end the path earlier
+        /// What done can reach; 0 if unknown. A bound may end it earlier
         total: i64,
         /// When the call started
         started_at: Timestamp,

@@ -16,12 +16,11 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Owner,
         comment: "\
-            Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights, and returns its \
-            rows and all circumstances as one value, which io_probe_import stores, here or on another \
-            server. args are the probe's arguments by name. If storage or the server fails the probe, the \
-            status of the value is failed; if another probe is running, or the device is busier than \
-            pg_io_probe.max_busy_pct, it is skipped. Both come with a WARNING. Stores nothing, so it works \
-            on a standby. Needs EXECUTE on the probe (its _full function), too, and what that needs",
+            Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights, and returns rows \
+            and circumstances as one value for io_probe_import, here or on another server. args are the \
+            probe's arguments by name. If storage or the server fails the probe, its status is failed; if \
+            another probe is running or the device too busy, skipped; both with a WARNING. Stores nothing, \
+            so it works on a standby. Needs EXECUTE on the probe (its _full function), and what that needs",
         example: r#"'ping', 'public.probed', '{"count": 1, "mode": "write", "every": "0"}'"#,
         errors: &[FILES, QUERY, STORED],
     },
@@ -52,7 +51,7 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Owner,
         comment: "\
             Runs a probe as io_probe_measure does, stores the result under an optional label, and returns \
-            the number of the run. Needs EXECUTE on the probe (its _full function), too, and what that needs",
+            the number of the run. Needs EXECUTE on the probe (its _full function), and what that needs",
         example: r#"'seqscan', 'public.probed', '{"cold": true, "duration": "9 ms"}', 'recorded'"#,
         errors: &[FILES, QUERY, STORED],
     },

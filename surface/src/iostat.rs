@@ -13,68 +13,66 @@ row! {
     ] {
         /// End of the interval
         sampled_at: Option<Timestamp>,
-        /// Kernel name of the device, such as vda; NULL if no block device is known
+        /// Kernel name of the device, such as vda; NULL if none is known
         device: Option<Text>,
-        /// Percent of the interval with at least one request in flight; it may read up to 102, since the
-        /// kernel's clock is coarse. A device that serves requests in parallel is not saturated at 100
+        /// Percent of the interval with at least one request in flight (up to 102: the kernel's clock is
+        /// coarse). A device that serves many at a time is not saturated at 100
         util_pct: Option<f64>,
         /// Mean number of requests queued or in flight
         aqu_sz: Option<f64>,
-        /// Reads completed per second
+        /// Reads completed a second
         r_s: Option<f64>,
-        /// MiB (2^20 bytes) read per second
+        /// MiB read a second
         rmib_s: Option<f64>,
-        /// Mean time from queueing to completion of a read, in ms; NULL without reads
+        /// Mean ms from queueing to completion of a read
         r_await_ms: Option<f64>,
-        /// Mean size of a read in kB of 1,024 bytes; NULL without reads
+        /// Mean size of a read in kB
         rareq_kb: Option<f64>,
-        /// Reads merged into queued ones per second
+        /// Reads merged into queued ones a second
         rrqm_s: Option<f64>,
-        /// Writes completed per second
+        /// Writes completed a second
         w_s: Option<f64>,
-        /// MiB (2^20 bytes) written per second
+        /// MiB written a second
         wmib_s: Option<f64>,
-        /// Mean time from queueing to completion of a write, in ms; NULL without writes
+        /// Mean ms from queueing to completion of a write
         w_await_ms: Option<f64>,
-        /// Mean size of a write in kB of 1,024 bytes; NULL without writes
+        /// Mean size of a write in kB
         wareq_kb: Option<f64>,
-        /// Writes merged into queued ones per second
+        /// Writes merged into queued ones a second
         wrqm_s: Option<f64>,
-        /// Discards completed per second; NULL before Linux 4.18
+        /// Discards completed a second; NULL before Linux 4.18
         d_s: Option<f64>,
-        /// MiB (2^20 bytes) discarded per second
+        /// MiB discarded a second
         dmib_s: Option<f64>,
-        /// Mean time from queueing to completion of a discard, in ms; NULL without discards
+        /// Mean ms from queueing to completion of a discard
         d_await_ms: Option<f64>,
-        /// Mean size of a discard in kB of 1,024 bytes; NULL without discards
+        /// Mean size of a discard in kB
         dareq_kb: Option<f64>,
-        /// Discards merged into queued ones per second
+        /// Discards merged into queued ones a second
         drqm_s: Option<f64>,
-        /// Flushes completed per second; NULL before Linux 5.5
+        /// Flushes completed a second; NULL before Linux 5.5
         f_s: Option<f64>,
-        /// Mean time from queueing to completion of a flush, in ms; NULL without flushes
+        /// Mean ms from queueing to completion of a flush
         f_await_ms: Option<f64>,
-        /// Percent of the machine's CPU time in user code, niced processes and guests included. This and the
-        /// next four columns add up to 100
+        /// Percent of the machine's CPU time in user code, niced processes and guests included. The five cpu_
+        /// columns add up to 100
         cpu_user_pct: Option<f64>,
-        /// Percent of the machine's CPU time in the kernel, interrupts included
+        /// Percent of CPU time in the kernel, interrupts included
         cpu_system_pct: Option<f64>,
-        /// Percent of the machine's CPU time that was idle with I/O outstanding: a hint, not a measure of
-        /// storage
+        /// Percent of CPU time that was idle with I/O outstanding: a hint, not a measure of storage
         cpu_iowait_pct: Option<f64>,
-        /// Percent of the machine's CPU time that was idle without I/O outstanding
+        /// Percent of CPU time that was idle without I/O outstanding
         cpu_idle_pct: Option<f64>,
-        /// Percent of the machine's CPU time that the hypervisor gave to others
+        /// Percent of CPU time that the hypervisor gave to others
         cpu_steal_pct: Option<f64>,
-        /// Percent of the interval in which at least one task of the machine waited for I/O (some of
-        /// /proc/pressure/io); NULL if the kernel does not tell
+        /// Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
         /// Percent of the interval in which all tasks that had work waited for I/O (full of
-        /// /proc/pressure/io); NULL if the kernel does not tell
+        /// /proc/pressure/io)
         io_pressure_full_pct: Option<f64>,
         /// Part of rmib_s that the server's cgroup read; NULL without a cgroup that counts I/O
         cgroup_rmib_s: Option<f64>,
-        /// Part of wmib_s that the server's cgroup wrote; NULL without a cgroup that counts I/O
+        /// Part of wmib_s that the server's cgroup wrote; NULL as cgroup_rmib_s
         cgroup_wmib_s: Option<f64>,
         /// Number of the interval, from 1
         sample: Option<u32>,
@@ -96,10 +94,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Look,
     who: Who::Monitor,
     comment: "\
-        Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: the \
-        devices behind the tablespaces, the WAL and temporary files, or the one that option device \
-        names. The first row is the first interval, never the time since boot. Reads /proc and /sys, and \
-        causes no I/O. Takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device",
+        Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind \
+        the tablespaces, the WAL and temporary files, or the one that option device names. The first row is \
+        the first interval, never the time since boot. Causes no I/O and takes no lock, so it runs beside a \
+        probe. pg_monitor may call it. Options: device",
     example: "'10 ms'",
     errors: &[],
 }];

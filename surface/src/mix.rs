@@ -20,14 +20,14 @@ row! {
         read_pct: Option<u32>,
         /// Writes that were sent, in percent of those of writes alone, or with like of those of now
         write_pct: Option<u32>,
-        /// Reads per second that were answered
+        /// Reads a second that were answered
         reads_s: Option<f64>,
-        /// Median time of a read in microseconds, from when it was due (alone: was sent) to its answer; NULL
-        /// if fewer than ten lie above it, as for all percentiles
+        /// Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten
+        /// lie above it, as for all percentiles
         r_p50_us: Option<f64>,
-        /// Time in microseconds that 95 % of the reads did not exceed
+        /// 95th percentile in us
         r_p95_us: Option<f64>,
-        /// Time in microseconds that 99 % of the reads did not exceed
+        /// 99th percentile in us
         r_p99_us: Option<f64>,
         /// How many reads there are in each range of latencies that has some: an array of objects
         /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
@@ -35,11 +35,11 @@ row! {
         r_histogram: Option<Json>,
         /// Writes per second that were answered
         writes_s: Option<f64>,
-        /// Median time of a write in microseconds, its sync included if writing is wal
+        /// Median time of a write in us, with its sync if writing is wal
         w_p50_us: Option<f64>,
-        /// Time in microseconds that 95 % of the writes did not exceed
+        /// 95th percentile in us
         w_p95_us: Option<f64>,
-        /// Time in microseconds that 99 % of the writes did not exceed
+        /// 99th percentile in us
         w_p99_us: Option<f64>,
         /// How many writes there are in each range of latencies that has some: an array of objects
         /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
@@ -48,9 +48,9 @@ row! {
         /// Were at least 95 % of the requests that were sent answered in time, on both sides? If not,
         /// percentiles are too low: what was not answered is in none. NULL for a side alone
         carried: Option<bool>,
-        /// Reads per second that were sent; NULL: as fast as they were answered
+        /// Reads a second that were sent; NULL: as fast as they were answered
         sent_reads_s: Option<f64>,
-        /// Writes per second that were sent; NULL: as fast as they were answered
+        /// Writes a second that were sent; NULL: as fast as they were answered
         sent_writes_s: Option<f64>,
         /// data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync
         writing: &'static str,
@@ -58,13 +58,13 @@ row! {
         read_kb: u32,
         /// Size of a write in kB
         write_kb: u32,
-        /// Most reads in flight, and most writes, but of wal, which are one at a time
+        /// Most reads in flight, and most writes; writes of wal are one at a time
         depth: u32,
         /// Time in ms that counts
         elapsed_ms: Option<f64>,
-        /// Seed of the random orders; option seed repeats them
+        /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,

@@ -10,36 +10,31 @@ row! {
     row PageCostRow "page_cost" everyday [
         tier, pattern, density, depth, block_us, err_pct, tuple_us, blks, relid, doubt
     ] {
-        /// What serves the block: shared (shared buffers), os (OS page cache) or device; cpu for pattern
-        /// tuple
+        /// What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple
         tier: &'static str,
-        /// sequential: as a sequential scan of this server reads. random: one block after the other in no
-        /// order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan of this server. tuple:
-        /// the executor's work on the tuples of a block
+        /// sequential: as a sequential scan. random: one block after the other in no order, as an index scan.
+        /// sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor's work on the tuples of a
+        /// block
         pattern: &'static str,
-        /// Pattern sparse: share of the blocks that are read, over 0 and at most 1; else NULL
+        /// Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL
         density: Option<f64>,
-        /// Reads that may be in flight: 1 for random, effective_io_concurrency for sparse (0: each block when
-        /// it is needed, as an index scan in order); NULL if the server decides
+        /// Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is
+        /// needed); NULL if the server decides
         depth: Option<u32>,
-        /// Time per block read in microseconds, without the work on its tuples; for pattern tuple, the work
-        /// on the tuples of a block. NULL if it could not be measured
+        /// us per block read, without the work on its tuples; for pattern tuple, that work
         block_us: Option<f64>,
         /// Blocks that were timed; for pattern tuple, tuples
         blks: u64,
-        /// Percent of the blocks that the OS page cache held before: 0 or nearly 0 for tier device; NULL for
-        /// shared and cpu
+        /// Percent of the blocks that the OS cache held before: 0 or nearly 0 for tier device
         os_pct: Option<f64>,
-        /// Pattern tuple: microseconds per tuple in a count of all tuples, without the time of the page
-        /// itself; else NULL
+        /// Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL
         tuple_us: Option<f64>,
-        /// Number of turns of this row; all rows take turns of some milliseconds. Slow turns that block_us
-        /// leaves out count too. Tier device: the first turn is warm-up if there are more than three. Pattern
-        /// tuple: pairs of counts
+        /// Turns, also slow ones that block_us leaves out; of tier device the first is warm-up if there are
+        /// over three. Pattern tuple: pairs of counts
         turns: u64,
-        /// Seed that chose the blocks
+        /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,

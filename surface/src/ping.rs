@@ -11,22 +11,21 @@ row! {
     row PingRow "ping" everyday [request, op, path, lat_us, served_by, blkno, relid, doubt] {
         /// Number of the request, from 1
         request: Option<u64>,
-        /// read: a block of the relation; write: a block of a scratch file in the relation's tablespace
+        /// read: a block of the relation; write: a block of a scratch file in its tablespace
         op: Option<&'static str>,
         /// Is this the first read or the first write? Leave it out of means
         warmup: Option<bool>,
-        /// Time of the system call in microseconds; no sync follows a write. NULL if the row is void
+        /// Time of the system call in us; no sync follows a write. NULL if the row is void
         lat_us: Option<f64>,
-        /// Read: os if the block was in the OS page cache right before, else device. NULL for a write, if the
-        /// kernel does not tell, or if the row is void
+        /// Of a read: os if the block was in the OS cache right before, else device
         served_by: Option<&'static str>,
-        /// direct: O_DIRECT; os: through the OS page cache
+        /// direct: O_DIRECT; os: through the OS cache
         path: &'static str,
-        /// Number of the block of the relation that was read; NULL for a write
+        /// Block of the relation that was read
         blkno: Option<u64>,
-        /// Seed of the random order; option seed repeats it
+        /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -52,11 +51,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-            Sends count single requests, one at a time at intervals of every, and times each. mode: read \
-            (random blocks of the relation), write (random blocks of a nameless scratch file in its \
-            tablespace) or pingpong (a write, a read, and so on). path: direct or os. Needs EXECUTE, and \
-            SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and \
-            CREATE on its tablespace if that is not the database's own. Options: max_p99, seed, wait",
+        Sends count single requests, one at a time at intervals of every, and times each. mode: read (random \
+        blocks of the relation), write (of a scratch file in its tablespace) or pingpong (in turn). path: \
+        direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE \
+        on io_probe_sync too, and CREATE on its tablespace if that is not the database's own. Options: \
+        max_p99, seed, wait",
     example: "'public.probed', mode => 'pingpong', every => '0', count => 2",
     errors: &[FILES],
 }];

@@ -10,44 +10,37 @@ row! {
     row ReadaheadRow "readahead" everyday [
         window_kb, mode, mib_s, block_us, err_pct, rareq_kb, util_pct, best, relid, doubt
     ] {
-        /// Readahead window in kB of 1,024 bytes, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting
-        /// in force is unknown
+        /// Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown
         window_kb: Option<u64>,
-        /// kernel: the setting in force, read through the OS page cache as it is; emulated: requests of one
-        /// window past the page cache, where the next one is submitted while the present one is used, plus
-        /// cache_us per block
+        /// kernel: the setting in force, read through the OS cache; emulated: requests of one window past it,
+        /// the next submitted while the present one is used, plus cache_us per block
         mode: &'static str,
-        /// Rate of a cold sequential scan that reads one block at a time, in MiB (2^20 bytes) per second: the
-        /// block size divided by block_us
+        /// MiB a second of a cold sequential scan that reads one block at a time: block size over block_us
         mib_s: Option<f64>,
-        /// Time per block in microseconds, without the work of the server
+        /// Time per block in us, without the work of the server
         block_us: Option<f64>,
-        /// Is this the smallest window that is as good as the fastest (not surely slower by more than 5 %,
-        /// nor seemingly by more than 10 %)? NULL if a row is void or has no interval, or if something from
-        /// outside ended the call early
+        /// Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly
+        /// by 10 %)? NULL if a row is void or has no interval, or if the call was ended early
         best: Option<bool>,
-        /// Shell command that sets this window until the next boot, as root; sessions keep the window with
-        /// which they opened a file. NULL if the device is unknown
+        /// Shell command for root that sets this window until the next boot; sessions keep that with which
+        /// they opened a file
         blockdev_setra: Option<Text>,
-        /// Line for a file in /etc/udev/rules.d that sets this window at each boot; NULL if the device is
-        /// unknown
+        /// Line for /etc/udev/rules.d that sets this window at each boot
         udev_rule: Option<Text>,
-        /// emulated: cost of the page cache per block in microseconds, measured at the setting in force and
-        /// contained in block_us; kernel: NULL
+        /// emulated: cost of the page cache per block in us, measured at the setting in force, part of
+        /// block_us
         cache_us: Option<f64>,
-        /// Number of turns that count. The windows take turns; the first turn of each is warm-up, and kernel
-        /// turns that other work disturbed are left out
+        /// Turns that count: without the first of each window, and kernel turns that other work disturbed
         turns: u64,
         /// Blocks read in the turns that count
         blks: u64,
-        /// Wall-clock time of all turns in ms, including warm-up and turns that are left out
+        /// Wall clock of all turns in ms, with those that are left out
         elapsed_ms: Option<f64>,
-        /// Percent of the blocks that came from the device; below 100 something was cached. NULL if unknown
+        /// Percent of the blocks that came from the device; below 100 something was cached
         device_pct: Option<f64>,
-        /// How the reads were issued: pread for kernel; io_uring or threads, past the page cache, for
-        /// emulated
+        /// How reads were issued: pread for kernel; io_uring or threads for emulated
         engine: Option<&'static str>,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -70,11 +63,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-            Times a cold sequential scan at several readahead windows, one row each, and changes no setting: \
-            the window in force is read as it is, the others are emulated. The windows take turns and share \
-            the duration. Evicts from the OS page cache what it reads there, so it needs EXECUTE on \
-            io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
-            max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the \
+        window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads \
+        there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the \
+        relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{64}', '10 ms'",
     errors: &[],
 }];

@@ -10,43 +10,38 @@ row! {
         /// Where the setting is set: cluster (also if there is but one tablespace, without a value of its own),
         /// tablespace, index or device
         scope: &'static str,
-        /// Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the
-        /// index is unknown
+        /// Tablespace, index or device; NULL for the cluster, or if unknown
         name: Option<Text>,
-        /// Name of the setting: of the server, or for a device of the kernel; correlation (as the planner
-        /// uses it) for an index
+        /// Setting of the server, or for a device of the kernel; correlation for an index
         setting: &'static str,
-        /// Value in force, as SHOW prints it; for a device in kB, as in /sys. NULL if unknown
+        /// Value in force, as SHOW prints it; of a device in kB
         current: Option<Text>,
-        /// Where current comes from: source of pg_settings for this session, tablespace if the tablespace has
-        /// a value of its own, pg_statistic or io_probe_corrections for an index, or /sys
+        /// Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic,
+        /// io_probe_corrections, or /sys
         current_source: Option<Text>,
-        /// Value that the measurement speaks for, in the form that ALTER SYSTEM takes. The same as current:
-        /// keep what you have. NULL: nothing can be said, for the reason in why
+        /// Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you
+        /// have. NULL: no advice, see why
         recommended: Option<Text>,
-        /// Lowest value that is as good as the best (not surely worse by more than 5 %, given what
-        /// measurement and model may be off); NULL for a setting whose values have no order, or without
-        /// figures
+        /// Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and
+        /// model)
         low: Option<Text>,
-        /// Highest value that is as good as the best, in the same sense as low; NULL if low is
+        /// Highest value as good as the best
         high: Option<Text>,
-        /// How a change takes effect: now, reload (of the configuration), restart (of the server), or root (a
-        /// command of the operating system). For reload, run SELECT pg_reload_conf() after statement or undo
+        /// When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the
+        /// server), or root (a command of the operating system)
         applies: &'static str,
-        /// SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root; NULL if
-        /// there is nothing to change
+        /// SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root
         statement: Option<Text>,
-        /// SQL or command that takes statement back: it sets the value that the tablespace, ALTER SYSTEM or
-        /// the device had, or resets it. What ALTER SYSTEM had set only a superuser is told; NULL without a
-        /// statement
+        /// SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM
+        /// had set only a superuser is told
         undo: Option<Text>,
         /// Alternative to statement, a command in each element. Tablespace: resets the tablespace's own
         /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it
         /// for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation,
         /// from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL
         instead: Option<Vec<String>>,
-        /// Which other values of the setting statement or instead hides, and which hide it; on a standby it
-        /// begins with 'to be run on the primary' if the standby refuses statement. NULL without a statement
+        /// Which values of the setting hide statement or instead, or are hidden by it; begins with 'to be run
+        /// on the primary' if a standby refuses statement
         hides: Option<Text>,
         /// Reason for the recommendation, or why there is none, in one sentence
         why: Text,

@@ -79,25 +79,24 @@ row! {
         value: Option<f64>,
         /// Unit of value
         unit: Option<Text>,
-        /// Lower end of the 95 % confidence interval of value; NULL without one
+        /// Lower end of its 95 % confidence interval
         low: Option<f64>,
-        /// Upper end of the 95 % confidence interval of value; NULL without one
+        /// Upper end of its 95 % confidence interval
         high: Option<f64>,
-        /// What argument promised gives for this figure; NULL without a promise
+        /// What argument promised gives for this figure
         promised: Option<f64>,
         /// Is the promise kept, within 5 percent? NULL without a promise, and where it can't be told: the
         /// interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit
         kept: Option<bool>,
-        /// The fact, in words; NULL for a figure, but for the size of the relation, where it is the name
+        /// The fact, in words; of a figure NULL, but for the size of the relation, where it is the name
         finding: Option<Text>,
-        /// best: the smallest depth that is as good as the fastest; in use: what the server does; from
-        /// memory: more than a tenth of the scan did not come from the device. NULL for other figures, and
-        /// for a fact
+        /// best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a
+        /// tenth of the scan did not come from the device
         mark: Option<Mark>,
         /// What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL:
         /// nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth
         doubt: Option<Text>,
-        /// Section advice: statement that follows the advice; else NULL
+        /// Section advice: statement that follows the advice
         statement: Option<Text>,
     }
 }
@@ -150,12 +149,11 @@ pub const FUNCTIONS: &[Function] = &[
             Reports on the storage in one call, in half a minute unless duration says otherwise: devices, \
             scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the \
             relation, or the largest table. promised is what was paid for: {\"mib_s\": 2000, \"iops\": \
-            100000, \"p99_us\": 500}. format is text (80 columns) or html (one page, with pictures). run \
-            shows a report that io_probe_record('report') has stored, and measures nothing. cold => true \
-            lets it evict what it reads; writes => true lets it write a scratch file beside the WAL; each \
-            adds rows. What the caller may not call (the _full functions) it leaves out, and names. Options: \
-            max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several \
-            depths), wait",
+            100000, \"p99_us\": 500}. format: text (80 columns) or html (one page, with pictures). run shows \
+            a report that io_probe_record('report') has stored. cold => true lets it evict what it reads, \
+            writes => true write a scratch file beside the WAL. What the caller may not call (the _full \
+            functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, \
+            max_p99, precision (not of reads at several depths), wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
     },

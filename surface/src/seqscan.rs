@@ -13,44 +13,41 @@ row! {
     row SeqscanRow "seqscan" everyday [
         path, mib_s, block_us, err_pct, shared_pct, os_pct, device_pct, relid, doubt
     ] {
-        /// direct: O_DIRECT with large requests, several in flight; server: through the buffer manager, as
-        /// the server scans; os: through the OS page cache, one block per call
+        /// direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the
+        /// OS cache, one block per call
         path: &'static str,
-        /// MiB (2^20 bytes) per second while reading, of the blocks that hold data; NULL if a rate limit made
-        /// the scan pause
+        /// MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause
         mib_s: Option<f64>,
-        /// Microseconds per block: total time divided by total blocks; NULL if mib_s is. A run is timed in
-        /// slices of 1 ms or more; if it has more than 20, the first is left out as warm-up
+        /// us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as
+        /// warm-up
         block_us: Option<f64>,
         /// Blocks read, including blocks that were never written (hole_blks)
         blks: u64,
-        /// Was everything read up to the end of the relation? If not, a note says what ended the scan
+        /// Was everything read? If not, a note says what ended the scan
         complete: bool,
-        /// true: verified that none of the blocks read was in the OS page cache before, nor on path server in
-        /// shared buffers. NULL if the kernel does not tell, or if no block held data
+        /// true if it was verified that none of the blocks read was in the OS cache before, nor (path server)
+        /// in shared buffers
         cold: Option<bool>,
-        /// Wall-clock time of the scan in ms, including pauses of a rate limit and blocks that were never
-        /// written, without the time to evict or to write back
+        /// Wall clock in ms, with pauses of a rate limit, without evicting and writing back
         elapsed_ms: Option<f64>,
-        /// Path server: blocks found in shared buffers; NULL for other paths and temporary tables
+        /// Path server: blocks found in shared buffers; else NULL, as for temporary tables
         shared_blks_hit: Option<i64>,
-        /// Path server: blocks read into shared buffers; NULL for other paths and temporary tables
+        /// Path server: blocks read into shared buffers; else NULL
         shared_blks_read: Option<i64>,
-        /// Path server: dirty pages of shared buffers (for a temporary table: of the session's own buffers)
-        /// that had to be written to make room; NULL for other paths
+        /// Path server: dirty buffers (of a temporary table: the session's own) that were written to make
+        /// room; else NULL
         shared_blks_written: Option<u64>,
-        /// Path server, temporary table: blocks found in the session's own buffers; else NULL
+        /// Path server, temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,
-        /// Path server, temporary table: blocks read into the session's own buffers; else NULL
+        /// Path server, temporary table: blocks read into the session's own buffers
         local_blks_read: Option<i64>,
-        /// Blocks of the range read that the OS page cache held before the scan, without blocks that were
-        /// never written; NULL if the kernel does not tell
+        /// Blocks read that the OS cache held before the scan, without holes
         os_blks_cached: Option<u64>,
-        /// Blocks that were never written to the file (path server: and are in no buffer). They are read, but
-        /// left out of the rate
+        /// Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the
+        /// rate
         hole_blks: Option<u64>,
-        /// Whose reads device_bytes counts: backend (this process alone) or io_workers (from PostgreSQL 18
-        /// on: all that the I/O workers read, for other sessions too)
+        /// Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for
+        /// other sessions too)
         device_source: Option<&'static str>,
         /// Blocks of the fork
         blks_total: u64,
@@ -58,13 +55,12 @@ row! {
         chunk_kb: Option<u64>,
         /// Requests in flight; NULL if the server decides
         depth: Option<u32>,
-        /// How the reads were issued. pread: one at a time; io_uring, threads: several at a time. Path
-        /// server: ReadBuffer (one block at a time) or a read stream (several), from PostgreSQL 18 on with
-        /// the server's io_method
+        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a
+        /// time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method
         engine: Option<Text>,
         /// Fork of the relation: main, fsm, vm or init
         fork: &'static str,
-        /// When the scan on this path started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -96,12 +92,12 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-            Times a scan of a relation on up to three paths, one row each, with the tier that served the \
-            blocks and what the devices did. The paths share the duration; without a duration each path \
-            lasts at most pg_io_probe.row_duration. Each path reads at most max_bytes (default \
-            pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on \
-            io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
-            max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk",
+        Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks \
+        and what the devices did. The paths share the duration (by default each lasts at most \
+        pg_io_probe.row_duration); each reads at most max_bytes (pg_io_probe.default_max_bytes). Evicts \
+        nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or \
+        MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, \
+        wait, start_blk",
     example: "'public.probed', duration => '9 ms', cold => true",
     errors: &[],
 }];

@@ -83,7 +83,7 @@ macro_rules! numbers {
 numbers! {
     MAX_DURATION = Superuser("max_duration", 60_000, 1..=24 * 3_600_000, Ms,
         "Longest time that all probes of one statement may take together.",
-        "Counts every row and every call, also through LATERAL. A longer duration argument is an error.");
+        "Counts every row and every call, also through LATERAL.");
     MAX_BYTES = Superuser("max_bytes", 64 << 10, 1..=i32::MAX, Mb,
         "Most data that one row of a probe may read, or make durable.",
         "A larger max_bytes option is an error.");
@@ -92,13 +92,13 @@ numbers! {
         "A larger depth argument is an error.");
     MAX_IOPS = Superuser("max_iops", 0, 0..=i32::MAX, One,
         "Most requests a second that a probe may issue.",
-        "Zero is no limit. Probes without a limit of their own run under this one.");
+        "Zero is no limit.");
     MAX_MIB_PER_S = Superuser("max_mib_s", 0, 0..=i32::MAX, One,
         "Most MiB a second that a probe may move.",
-        "Zero is no limit. Probes without a limit of their own run under this one.");
+        "Zero is no limit.");
     MAX_UTIL_PCT = Superuser("max_util_pct", 0, 0..=100, One,
         "Share of the time, in percent, in which a probe may have requests in flight.",
-        "Zero is no limit. After requests it rests. Probes without a limit of their own run under this one.");
+        "Zero is no limit. After requests it rests.");
     MAX_P99 = Superuser("max_p99", 0, 0..=i32::MAX, Ms,
         "Ends a probe early when more than ten of a thousand of its own requests took longer.",
         "Zero is no bound. No other probe of the statement begins after that; rows are partial.");

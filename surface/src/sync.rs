@@ -13,34 +13,29 @@ row! {
     row SyncRow "sync" everyday [
         section, method, direct, write_kb, ops_s, err_pct, p50_us, p99_us, in_use, doubt
     ] {
-        /// one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16
-        /// synchronous writes; other_fd: a write, synced through the same file descriptor or through another;
-        /// no_sync: a write without a sync. These five are sections of pg_test_fsync and write the same place
-        /// again and again. wal_segment: writes on through a zero-filled segment, as the server writes its
-        /// WAL
+        /// one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous
+        /// writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone
+        /// (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a
+        /// zero-filled segment, as the server does
         section: &'static str,
-        /// Method as wal_sync_method names it (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system
-        /// calls in their order
+        /// As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls
         method: &'static str,
         /// Write calls per operation
         writes: u32,
-        /// Size of each write in kB of 1,024 bytes. wal_segment: 1, 2, 8 and 32 WAL blocks; at a depth over
-        /// 1, the WAL of each commit; with option commit_bytes, one WAL block
+        /// Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option
+        /// commit_bytes
         write_kb: u32,
-        /// Operations (the writes and their sync) per second; at a depth over 1, commits of all committers
-        /// together. NULL under a rate limit
+        /// Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL
+        /// under a rate limit
         ops_s: Option<f64>,
-        /// Mean time of an operation in microseconds; at a depth over 1, elapsed time divided by the commits
-        /// of all committers together
+        /// Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all
         op_us: Option<f64>,
-        /// Median time of an operation in microseconds; at a depth over 1, how long a committer waited. NULL
-        /// with fewer than 20 operations
+        /// Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than
+        /// 20 operations
         p50_us: Option<f64>,
-        /// Time in microseconds that 95 % of the operations did not exceed; NULL with fewer than 200
-        /// operations
+        /// 95th percentile in us; NULL with fewer than 200
         p95_us: Option<f64>,
-        /// Time in microseconds that 99 % of the operations did not exceed; NULL with fewer than 1,000
-        /// operations
+        /// 99th percentile in us; NULL with fewer than 1,000
         p99_us: Option<f64>,
         /// How many operations there are in each range of latencies that has some: an array of objects
         /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
@@ -48,41 +43,40 @@ row! {
         histogram: Option<Json>,
         /// Longest time of an operation in microseconds
         max_us: Option<f64>,
-        /// Does this server sync its WAL in just this way (same wal_sync_method, same use of O_DIRECT)? NULL
-        /// in open_sync_size, other_fd and no_sync
+        /// Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in
+        /// open_sync_size, other_fd and no_sync
         in_use: Option<bool>,
         /// Was the file opened with O_DIRECT?
         direct: bool,
         /// Operations measured, without the first of each turn, which is warm-up
         ops: u64,
-        /// Number of committers that share one WAL. A committer does not flush if another one's flush has
-        /// covered its WAL
+        /// Committers that share one WAL. One does not flush if another's flush has covered its WAL
         depth: u32,
-        /// Syncs that made the operations durable. With open_datasync and open_sync each write is one; fewer
-        /// than ops if committers shared syncs; 0 in no_sync
+        /// Syncs that made them durable: by the open methods each write is one; fewer than ops if committers
+        /// shared some
         flushes: u64,
-        /// Write requests that the device completed per operation, for all processes; kernels count the
-        /// request that carries a flush as one more. NULL if unknown
+        /// Writes that the device completed per operation, for all processes; many kernels count a flush as
+        /// one more
         device_writes_per_op: Option<f64>,
-        /// Cache flushes that the device completed per operation, for all processes; 0 if the device has no
-        /// volatile cache, or if writes pass the cache (FUA). NULL if unknown
+        /// Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if
+        /// writes pass it (FUA)
         device_flushes_per_op: Option<f64>,
         /// Time spent in the operations, in milliseconds
         elapsed_ms: Option<f64>,
-        /// Devices behind the directory, see io_probe_device; NULL if unknown
+        /// Devices behind the directory
         device: Option<Text>,
         /// I/O scheduler of the devices behind the directory
         scheduler: Option<Text>,
         /// write back: the device has a volatile cache, which a sync must flush; write through: it has none,
         /// or says so
         write_cache: Option<Text>,
-        /// Can a single write pass the device's cache (Force Unit Access)?
+        /// Can a single write pass the device's volatile cache (Force Unit Access)?
         fua: Option<bool>,
         /// Type of the file system
         fs_type: Option<Text>,
         /// Directory of the scratch file, symbolic links resolved
         directory: Option<Text>,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..caveats: CaveatColumns,
         ..interval: IntervalColumns,

@@ -11,31 +11,30 @@ row! {
     row WriteRow "write" everyday [
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
-        /// random: blocks anywhere in the file; sequential: 256 kB one behind the other; checkpoint: half of
-        /// the blocks in order, as the checkpointer writes; backend: blocks anywhere, as sessions write that
-        /// need a buffer; copy: blocks one behind the other, as COPY
+        /// random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks
+        /// in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one
+        /// behind the other, as COPY
         pattern: &'static str,
-        /// direct: O_DIRECT; os: through the OS page cache, as the server writes, with a sync before any
-        /// block is written once more, and at the end of each of five turns
+        /// direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is
+        /// written once more and after each of five turns
         path: &'static str,
         /// Most writes in flight
         depth: u32,
         /// Size of each write in kB
         write_kb: u32,
-        /// After so many kB the kernel is told to begin to write back: checkpoint_flush_after or
-        /// backend_flush_after of this server; NULL: not before the sync
+        /// After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after);
+        /// NULL: not before the sync
         flush_kb: Option<u64>,
-        /// Writes per second, on path os with the time of the syncs. NULL if nothing was written, or if the
-        /// row is void
+        /// Writes a second, on path os with the time of the syncs
         writes_s: Option<f64>,
-        /// writes_s times write_kb, in MiB (2^20 bytes) per second
+        /// writes_s times write_kb, in MiB a second
         mib_s: Option<f64>,
-        /// Median time of a write in microseconds; on path os of a copy in memory, and of telling the kernel
-        /// to write back. NULL if fewer than ten lie above it, as for all percentiles
+        /// Median of a write in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as
+        /// for all percentiles
         p50_us: Option<f64>,
-        /// Time in microseconds that 95 % of the writes did not exceed
+        /// 95th percentile in us
         p95_us: Option<f64>,
-        /// Time in microseconds that 99 % of the writes did not exceed
+        /// 99th percentile in us
         p99_us: Option<f64>,
         /// How many writes there are in each range of latencies that has some: an array of objects
         /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
@@ -45,13 +44,13 @@ row! {
         fsync_ms: Option<f64>,
         /// Writes that were measured
         ops: u64,
-        /// Time of them in milliseconds, with the syncs
+        /// Their time in ms, with the syncs
         elapsed_ms: Option<f64>,
-        /// MiB that the devices wrote meanwhile, for all processes; NULL if unknown
+        /// MiB that the devices wrote meanwhile, for all processes
         device_mib: Option<f64>,
         /// Size of the scratch file in MiB
         scratch_mib: Option<u64>,
-        /// Devices behind the directory, see io_probe_device; NULL if unknown
+        /// Devices behind the directory
         device: Option<Text>,
         /// I/O scheduler of the devices behind the directory
         scheduler: Option<Text>,
@@ -62,9 +61,9 @@ row! {
         fs_type: Option<Text>,
         /// Directory of the scratch file, symbolic links resolved
         directory: Option<Text>,
-        /// Seed of the random orders; option seed repeats them
+        /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call started
+        /// When the call, or this path of it, started
         started_at: Timestamp,
         ..caveats: CaveatColumns,
         ..interval: IntervalColumns,
@@ -89,11 +88,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times writes of data files in tablespace spcname (by default the database's own), into a \
-        scratch file: what the device takes past the OS page cache (patterns random, one at a time and with \
-        depth in flight, and sequential), and what the server's ways of writing come to, syncs included \
-        (checkpoint, backend, copy). Syncs of other sessions may wait meanwhile. All rows take turns and \
-        share the duration. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the \
+        Times writes of data files in tablespace spcname (by default the database's own), into a scratch \
+        file: past the OS cache, and in the server's ways, syncs included. Syncs of others may wait \
+        meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the \
         database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "patterns => '{copy}', duration => '10 ms'",
     errors: &[FILES],
