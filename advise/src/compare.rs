@@ -12,11 +12,11 @@
 //! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
 //! else the verdict is [`Verdict::CantTell`].
 //!
-//! Nor is "no difference was found" the same as "there is none": two runs on a noisy device differ by anything.
-//! [`Verdict::Same`] is an equivalence test: the 95 % interval of the ratio, which is the difference of ln with
-//! the noise at [`LEVEL`] to either side, must lie within 1 / [`ALIKE`] to [`ALIKE`]. So sides that differ by a
-//! factor of [`ALIKE`] are called the same in one case of forty. What is neither different nor the same can't
-//! be told, and [`Comparison::more_runs`] says how many runs are lacking.
+//! Nor is "no difference was found" the same as "there is none": two runs on a noisy device differ by
+//! anything. [`Verdict::Same`] is an equivalence test: the 95 % interval of the ratio, which is the
+//! difference of ln with the noise at [`LEVEL`] to either side, must lie within 1 / [`ALIKE`] to [`ALIKE`].
+//! So sides that differ by a factor of [`ALIKE`] are called the same in one case of forty. What is neither
+//! different nor the same can't be told, and [`Comparison::more_runs`] says how many runs are lacking.
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::CantTell`].
