@@ -240,8 +240,8 @@ impl Comparison {
 
     /// How many more runs tell, of each side that grows, in four cases of five if the figures are what they
     /// seem: as many as make the noise small enough for `better` or `worse`, or else for `same`. Noise falls
-    /// as with independent runs, so that those that are alike may need more. None where none are lacking, or runs are not what lacks, or
-    /// more than 1,000 do.
+    /// as with independent runs, so that those that are alike may need more. None where none are lacking, or
+    /// runs are not what lacks, or more than 1,000 do.
     pub fn more_runs(&self, level: f64, growing: Growing) -> Option<usize> {
         let of_each = |runs: usize| if growing == Growing::Both { runs.div_ceil(2) } else { runs };
         match (&self.judged, self.unknown) {

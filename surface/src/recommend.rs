@@ -7,8 +7,8 @@ use crate::value::{Json, Relation, Text};
 row! {
     /// one setting in one place
     row RecommendRow "recommend" everyday [setting, name, current, recommended, low, high, doubt] {
-        /// Where the setting is set: cluster (also if there is but one tablespace, without a value of its own),
-        /// tablespace, index or device
+        /// Where the setting is set: cluster (also if there is but one tablespace, without a value of its
+        /// own), tablespace, index or device
         scope: &'static str,
         /// Name of the tablespace, the index or the device; NULL for the cluster, or if the device or the
         /// index is unknown
@@ -41,9 +41,10 @@ row! {
         /// statement
         undo: Option<Text>,
         /// Alternative to statement, a command in each element. Tablespace: resets the tablespace's own
-        /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it
-        /// for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation,
-        /// from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL
+        /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets
+        /// it for the only tablespace, which SHOW does not show; if there is one that may have it.
+        /// Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next
+        /// ANALYZE. Else NULL
         instead: Option<Vec<String>>,
         /// Which other values of the setting statement or instead hides, and which hide it; on a standby it
         /// begins with 'to be run on the primary' if the standby refuses statement. NULL without a statement
@@ -79,9 +80,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Advise,
     who: Who::Owner,
     comment: "\
-            Measures, and recommends values of settings; changes none. A NOTICE has each statement that would \
-            change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what \
-            they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
+            Measures, and recommends values of settings; changes none. A NOTICE has each statement that \
+            would change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the \
+            largest table of each tablespace. settings picks which rows are shown, not what they say: \
+            random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
             correlation, read_ahead_kb and wal_sync_method. An index has a row if another correlation is \
             better, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, which \
             otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on \
