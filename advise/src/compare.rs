@@ -12,11 +12,11 @@
 //! enough others are left. Where they are not, the sides are compared only if both had the same neighbours;
 //! else the verdict is [`Verdict::CantTell`].
 //!
-//! Nor is "no difference was found" the same as "there is none": two runs on a noisy device differ by anything.
-//! [`Verdict::Same`] is an equivalence test: the 95 % interval of the ratio, which is the difference of ln with
-//! the noise at [`LEVEL`] to either side, must lie within 1 / [`ALIKE`] to [`ALIKE`]. So sides that differ by a
-//! factor of [`ALIKE`] are called the same in one case of forty. What is neither different nor the same can't
-//! be told, and [`Comparison::more_runs`] says how many runs are lacking.
+//! Nor is "no difference was found" the same as "there is none": two runs on a noisy device differ by
+//! anything. [`Verdict::Same`] is an equivalence test: the 95 % interval of the ratio, which is the
+//! difference of ln with the noise at [`LEVEL`] to either side, must lie within 1 / [`ALIKE`] to [`ALIKE`].
+//! So sides that differ by a factor of [`ALIKE`] are called the same in one case of forty. What is neither
+//! different nor the same can't be told, and [`Comparison::more_runs`] says how many runs are lacking.
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::CantTell`].
@@ -240,8 +240,8 @@ impl Comparison {
 
     /// How many more runs tell, of each side that grows, in four cases of five if the figures are what they
     /// seem: as many as make the noise small enough for `better` or `worse`, or else for `same`. Noise falls
-    /// as with independent runs, so that those that are alike may need more. None where none are lacking, or runs are not what lacks, or
-    /// more than 1,000 do.
+    /// as with independent runs, so that those that are alike may need more. None where none are lacking, or
+    /// runs are not what lacks, or more than 1,000 do.
     pub fn more_runs(&self, level: f64, growing: Growing) -> Option<usize> {
         let of_each = |runs: usize| if growing == Growing::Both { runs.div_ceil(2) } else { runs };
         match (&self.judged, self.unknown) {

@@ -63,12 +63,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
             the device, in order, at random, and ascending with gaps at several densities and \
             effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to \
             twice that if a time is not known to within a tenth by then. Reads from the device what the OS \
-            page cache does not hold, and drops it from there afterwards. Of a cached relation the device has \
-            one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on \
-            io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and \
-            SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the \
-            depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, \
-            precision, wait",
+            page cache does not hold, and drops it from there afterwards. Of a cached relation the device \
+            has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on \
+            io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN \
+            on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; \
+            all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{1}', '{1}', '2 ms', cold => true",
     errors: &[],
 }];

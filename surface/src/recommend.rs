@@ -7,8 +7,8 @@ use crate::value::{Json, Relation, Text};
 row! {
     /// one setting in one place
     row RecommendRow "recommend" everyday [setting, name, current, recommended, low, high, doubt] {
-        /// Where the setting is set: cluster (also if there is but one tablespace, without a value of its own),
-        /// tablespace, index or device
+        /// Where the setting is set: cluster (also if there is but one tablespace, without a value of its
+        /// own), tablespace, index or device
         scope: &'static str,
         /// Tablespace, index or device; NULL for the cluster, or if unknown
         name: Option<Text>,
@@ -36,9 +36,10 @@ row! {
         /// had set only a superuser is told
         undo: Option<Text>,
         /// Alternative to statement, a command in each element. Tablespace: resets the tablespace's own
-        /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it
-        /// for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation,
-        /// from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL
+        /// value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets
+        /// it for the only tablespace, which SHOW does not show; if there is one that may have it.
+        /// Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next
+        /// ANALYZE. Else NULL
         instead: Option<Vec<String>>,
         /// Which values of the setting hide statement or instead, or are hidden by it; begins with 'to be run
         /// on the primary' if a standby refuses statement

@@ -337,8 +337,8 @@ fn what_is_lacking_tells() {
 
 #[test]
 fn known_answers_of_what_is_lacking() {
-    // The noise of two single runs is 0.315 or so, and ln 1.3 is 0.262. 0.262 / 0.315 / 1.43 is 0.58, and so is
-    // the root of 1/3: it takes three of each.
+    // The noise of two single runs is 0.315 or so, and ln 1.3 is 0.262. 0.262 / 0.315 / 1.43 is 0.58, and so
+    // is the root of 1/3: it takes three of each.
     let found = compared(&history(), 500.0, 500.0);
     assert_eq!(found.verdict(LEVEL), Verdict::CantTell);
     let more = found.more_runs(LEVEL, Growing::Both).expect("some");

@@ -180,8 +180,8 @@ pub(crate) fn running(name: impl Fn(i64) -> Option<&'static str>) -> Vec<Progres
         .collect()
 }
 
-/// Who runs the probe of this process, since when, and for how long at most, as a sentence; None if it reports
-/// none. The server shows everyone whose a process is.
+/// Who runs the probe of this process, since when, and for how long at most, as a sentence; None if it
+/// reports none. The server shows everyone whose a process is.
 pub(in crate::pg) fn told(pid: i32, name: impl Fn(i64) -> Option<&'static str>) -> Option<String> {
     let entry =
         server::backends().find(|entry| entry.st_procpid == pid && entry.st_progress_command == COMMAND)?;

@@ -163,7 +163,8 @@ pub(in crate::pg) fn pointing_into<T>(query: &CStr, work: impl FnOnce() -> T) ->
     with_changed_error(work, |copy| copy.point_into(query))
 }
 
-/// Does `work`. An ERROR of the server's that has one of these SQLSTATEs, and no HINT, gets the one beside it.
+/// Does `work`. An ERROR of the server's that has one of these SQLSTATEs, and no HINT, gets the one beside
+/// it.
 pub(in crate::pg) fn hinting<T>(hints: &[(PgSqlErrorCode, &CStr)], work: impl FnOnce() -> T) -> T {
     with_changed_error(work, |copy| hints.iter().for_each(|(code, hint)| copy.add_hint(*code, hint)))
 }

@@ -34,7 +34,7 @@ const EACH_ARGUMENT: &str = "(SELECT left(key, 60) AS key, left(value, 100) AS v
          SELECT own.* FROM jsonb_each_text(args - '{options,seed}'::text[]) AS own
          UNION ALL
          SELECT own.* FROM jsonb_each_text(CASE jsonb_typeof(args -> 'options') WHEN 'object'
-                                           THEN (args -> 'options') - '{wait,seed}'::text[] ELSE '{}' END) AS own
+                                  THEN (args -> 'options') - '{wait,seed}'::text[] ELSE '{}' END) AS own
          LIMIT 30
      ) AS given)";
 
@@ -282,8 +282,8 @@ impl Sides<'_> {
                 "WITH RECURSIVE {}, {}, of_both AS (
                      SELECT pair FROM runs_a INTERSECT SELECT pair FROM runs_b
                  ), measured AS (
-                     SELECT hashtextextended(concat_ws(E'\\n', probe, object), 0)::text AS same, own.pair AS own,
-                            own.whose, run.*
+                     SELECT hashtextextended(concat_ws(E'\\n', probe, object), 0)::text AS same,
+                            own.pair AS own, own.whose, run.*
                      FROM (SELECT * FROM runs_a UNION ALL SELECT * FROM runs_b) AS own
                      JOIN {schema}.io_probe_runs AS run USING (id)
                  ), sides AS (
@@ -360,7 +360,8 @@ impl Sides<'_> {
                                 (10, 'spcname', spcname),
                                 (11, 'device', device), (12, 'model', model)
                          UNION ALL
-                         SELECT 2, '{ARGUMENT}' || argument.key, argument.value FROM {EACH_ARGUMENT} AS argument
+                         SELECT 2, '{ARGUMENT}' || argument.key, argument.value
+                         FROM {EACH_ARGUMENT} AS argument
                          UNION ALL
                          SELECT 13, leaf.key, leaf.value
                          FROM jsonb_array_elements(leaves) AS each_leaf, jsonb_each_text(each_leaf) AS leaf
