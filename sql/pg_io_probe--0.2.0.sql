@@ -3384,7 +3384,8 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        run.relid,
        CASE WHEN line.recommended IS NULL
                  OR line.server_version OPERATOR(pg_catalog.=) (
-                     pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog./) 10000)
+                     pg_catalog.current_setting('server_version_num')::pg_catalog.int4
+                     OPERATOR(pg_catalog./) 10000)
                  AND COALESCE(line.io_method, '') OPERATOR(pg_catalog.=) COALESCE(
                      pg_catalog.current_setting('io_method', true), '')
             THEN line.doubt ELSE 'stale' END AS doubt,

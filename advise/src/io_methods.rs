@@ -8,8 +8,8 @@ use io_probe_core::stats::Interval;
 use crate::plateau::{AS_GOOD, SEEMS_WORSE};
 use crate::{Choice, Plateau, plateau};
 
-/// How far the ratio of two emulated ways may be off the server's, as a share: the median error on a disk and a
-/// gp3 volume (docs/benchmarks.md), where the machine was busy.
+/// How far the ratio of two emulated ways may be off the server's, as a share: the median error on a disk and
+/// a gp3 volume (docs/benchmarks.md), where the machine was busy.
 pub const EMULATION_ERROR: f64 = 0.25;
 
 /// What is in force, as a ratio to itself.

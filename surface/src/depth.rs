@@ -8,7 +8,9 @@ use crate::value::Timestamp;
 
 row! {
     /// one depth
-    row DepthRow "depth" everyday [depth, iops, err_pct, mib_s, p50_us, p99_us, best, best_within, relid, doubt] {
+    row DepthRow "depth" everyday [
+        depth, iops, err_pct, mib_s, p50_us, p99_us, best, best_within, relid, doubt
+    ] {
         /// Requests in flight
         depth: u32,
         /// Fetches a second of wall-clock time
@@ -63,8 +65,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
             Times random fetches past the OS page cache at several depths, one row each, and marks the knee \
-            of the curve as best. With p99, such as '2 ms', it also marks the depth that gives the most within \
-            it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as \
+            of the curve as best. With p99, such as '2 ms', it also marks the depth that gives the most \
+            within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as \
             pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. \
             Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
             max_iops, max_mib_s, max_util_pct, max_p99, wait",

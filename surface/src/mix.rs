@@ -15,8 +15,8 @@ row! {
         /// was); now: what others sent before (with like); reads alone, writes alone: as fast as they were
         /// answered; cell: both at these shares
         load: &'static str,
-        /// Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on
-        /// besides
+        /// Reads that were sent, in percent of those of reads alone, or with like of those of now, which go
+        /// on besides
         read_pct: Option<u32>,
         /// Writes that were sent, in percent of those of writes alone, or with like of those of now
         write_pct: Option<u32>,

@@ -49,9 +49,10 @@ row! {
         /// Relation that was measured, or would have been
         relid: Option<Relation>,
         /// needs cold, needs writes: with that argument there might be advice; not looked at: there was no
-        /// time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the
-        /// device slowed down, a limit of the server's cgroup held it back, the cgroup's CPU quota was used
-        /// up, or others used the device; NULL: advice without doubt
+        /// time left for this index; unknown: no advice, for the reason in why of the full row; slowed,
+        /// limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server's
+        /// cgroup held it back, the cgroup's CPU quota was used up, or others used the device; NULL: advice
+        /// without doubt
         doubt: Option<&'static str>,
         /// Figures that the recommendation rests on
         evidence: Json,
@@ -79,15 +80,16 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Advise,
     who: Who::Owner,
     comment: "\
-            Measures, and recommends values of settings; changes none. A NOTICE has each statement that would \
-            change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what \
-            they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
-            correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers (from \
-            19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and \
-            io_max_combine_limit. An index has a row if another correlation is better, if there was no time to \
-            look at it, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, which \
-            otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on \
-            io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on \
+            Measures, and recommends values of settings; changes none. A NOTICE has each statement that \
+            would change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the \
+            largest table of each tablespace. settings picks which rows are shown, not what they say: \
+            random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
+            correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers \
+            (from 19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and \
+            io_max_combine_limit. An index has a row if another correlation is better, if there was no time \
+            to look at it, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, \
+            which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE \
+            on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on \
             io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, \
             max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '30 ms', cold => true, writes => true",

@@ -4,16 +4,17 @@
 //! The planner itself was asked, for each of some queries, which plan it picks at each pair of page costs.
 //! What each plan takes is known from the [`model`](super::model), cold and warm. The cost of a pair of page
 //! costs, at the `effective_io_concurrency` that [`concurrency`](super::concurrency) has chosen, is the
-//! geometric mean of the times of the picks over all queries, cold and warm weighing the same. What is set stays where no other is better by more than the
-//! error of the measured times and by more than 5 %, see [`plateau()`](crate::plateau()); else as
-//! much of it as may be. It also stays where that much is as good as the best, but not sure to gain: to go on
-//! to what keeps less gave simulated devices other advice in 9 of 40 calls. The regret of a pick is its time
-//! over that of the best plan at any concurrency: one that makes all bitmap scans slow is no excuse.
+//! geometric mean of the times of the picks over all queries, cold and warm weighing the same. What is set
+//! stays where no other is better by more than the error of the measured times and by more than 5 %, see
+//! [`plateau()`](crate::plateau()); else as much of it as may be. It also stays where that much is as good as
+//! the best, but not sure to gain: to go on to what keeps less gave simulated devices other advice in 9 of 40
+//! calls. The regret of a pick is its time over that of the best plan at any concurrency: one that makes all
+//! bitmap scans slow is no excuse.
 //!
 //! Correlations move picks as well. So the planner was asked twice where some are advised: as things are, and
-//! with them. Costs are chosen that are as good as the best with them, and without them not surely slower than
-//! what is set, since a user may follow only a part of the advice; of these the best without. In simulations a user that follows all of it is told the same the next
-//! time.
+//! with them. Costs are chosen that are as good as the best with them, and without them not surely slower
+//! than what is set, since a user may follow only a part of the advice; of these the best without. In
+//! simulations a user that follows all of it is told the same the next time.
 //!
 //! # Limitations and caveats
 //! - The answer is as good as the model's times and as the queries are like the user's own.

@@ -1,5 +1,5 @@
-//! `effective_io_concurrency` of a tablespace: by what its tables' queries take with the best plan at each, and
-//! by the density curve.
+//! `effective_io_concurrency` of a tablespace: by what its tables' queries take with the best plan at each,
+//! and by the density curve.
 //!
 //! The setting is the tablespace's, and the queries are those of a few tables. A table in the order of its
 //! indexes needs no bitmap scan, and one in nearly their order only dense ones: neither says what reads with
@@ -11,8 +11,9 @@
 //! two turns it may reach from 0 to twice the time, where those beside it are within a tenth. So no point
 //! counts as off by more than twice what is usual of all.
 //!
-//! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()). What the
-//! planner picks does not count here: it knows nothing of the concurrency, and page costs are chosen beside it.
+//! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()). What
+//! the planner picks does not count here: it knows nothing of the concurrency, and page costs are chosen
+//! beside it.
 
 use super::choose::{Asked, best_cold};
 use super::curve::{CHOSEN, Use};
@@ -44,8 +45,8 @@ pub struct Scores {
     pub gaps: f64,
 }
 
-/// The best of the measured concurrencies, if the one in force is not as good. None without a query, or if the
-/// one in force was not measured.
+/// The best of the measured concurrencies, if the one in force is not as good. None without a query, or if
+/// the one in force was not measured.
 pub fn choose_for_queries(asked: &[Asked], times: &Times, in_force: u32) -> Option<QueryConcurrency> {
     let values: Vec<u32> = times.curve().concurrencies().collect();
     let place = |value: u32| values.iter().position(|other| *other == value);

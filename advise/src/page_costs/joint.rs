@@ -32,9 +32,9 @@ pub struct Joint {
     pub corrected: Option<Regrets>,
 }
 
-/// Chooses both; `as_is` are the regrets with the correlations in force, and `in_force` the costs in force with
-/// the concurrency that was chosen. None if they do not come to rest, if no costs suit the correlations, or if
-/// there was no time to find out.
+/// Chooses both; `as_is` are the regrets with the correlations in force, and `in_force` the costs in force
+/// with the concurrency that was chosen. None if they do not come to rest, if no costs suit the correlations,
+/// or if there was no time to find out.
 pub fn joint(
     planner: &mut dyn Planner,
     as_is: &Regrets,

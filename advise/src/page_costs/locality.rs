@@ -119,7 +119,8 @@ fn reach(samples: &[SampledRows], table: &Table) -> Option<Reach> {
     let mut nearest: Vec<u64> = samples.iter().flat_map(|one| distances_to_next(&one.far)).collect();
     nearest.sort_unstable();
     let half = *nearest.get(nearest.len() / 2)?;
-    // Of rows in no order on so many pages, one has none within a distance in exp(-rows · span / pages) cases.
+    // Of rows in no order on so many pages, one has none within a distance in exp(-rows · span / pages)
+    // cases.
     let alone = nearest.iter().filter(|distance| **distance > half).count() as f64 / nearest.len() as f64;
     let span = (2 * half + 1) as f64;
     let distinct = mean(samples.iter().map(|one| one.far_pages));

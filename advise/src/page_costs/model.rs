@@ -164,8 +164,8 @@ impl Times {
         &self.curve
     }
 
-    /// These times, where no read with gaps is off by more than `most` times what is usual of them: the median
-    /// of how far their intervals reach up, as logarithms.
+    /// These times, where no read with gaps is off by more than `most` times what is usual of them: the
+    /// median of how far their intervals reach up, as logarithms.
     pub(super) fn with_usual_errors(&self, most: f64) -> Self {
         let mut times = self.clone();
         let above = |time: &Estimate| time.interval.map(|(_, high)| (high / time.us).ln());

@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(stream.blocks(), BLOCKS / 16 * 5);
             // Once more, and shorter than its depth.
             emulation.read(&stream, &mut || ()).expect("read again");
-            let short = Stream { reads: vec![3..4], ..stream };
+            let short = Stream { reads: std::iter::once(3..4).collect(), ..stream };
             emulation.read(&short, &mut || ()).expect("read one");
         }
     }

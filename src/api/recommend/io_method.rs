@@ -474,11 +474,12 @@ impl Judge<'_> {
         let scans: Vec<Value> = (0..SCANS.len())
             .map(|scan| {
                 let spent = self.compared.of_scan(place, scan);
+                let of_scan = self.compared.ratio(place, in_force, Some(scan));
                 json!({
                     "scan": SCANS[scan],
                     "block_us": spent.map(|spent| us(spent.wall_ns as f64)),
                     "cpu_us": spent.map(|spent| us(spent.cpu_ns as f64)),
-                    "ratio": self.compared.ratio(place, in_force, Some(scan)).map(|ratio| figure(ratio.value)),
+                    "ratio": of_scan.map(|ratio| figure(ratio.value)),
                 })
             })
             .collect();
@@ -512,5 +513,5 @@ fn plain(value: u64) -> String {
 /// So many blocks, as SHOW prints them.
 fn in_kb(blocks: u64) -> String {
     let kb = blocks * u64::from(pgrx::pg_sys::BLCKSZ) / 1024;
-    if kb % 1024 == 0 { format!("{}MB", kb / 1024) } else { format!("{kb}kB") }
+    if kb.is_multiple_of(1024) { format!("{}MB", kb / 1024) } else { format!("{kb}kB") }
 }

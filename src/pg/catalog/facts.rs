@@ -45,8 +45,8 @@ pub(crate) fn setting(name: &str) -> Option<SettingValue> {
     names::rows(&query, &[]).into_iter().next()
 }
 
-/// The values that a setting may have; None where this server has no such setting, or they are not counted up.
-/// The name must be a plain word.
+/// The values that a setting may have; None where this server has no such setting, or they are not counted
+/// up. The name must be a plain word.
 pub(crate) fn values_of(name: &str) -> Option<Vec<String>> {
     let query = format!("SELECT unnest(enumvals) FROM pg_settings WHERE name = '{name}'");
     let values = names::rows(&query, &[]);

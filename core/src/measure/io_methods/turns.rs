@@ -56,8 +56,8 @@ pub struct Contender {
 /// Reads a turn with the reader that it is given.
 pub type ReadTurn<'a> = dyn FnMut(&mut TurnReader<'_>) -> Result<()> + 'a;
 
-/// Has a turn read as the server reads with at most so many blocks in one of its reads, and with so many steps
-/// of [`super::Work`] for each block.
+/// Has a turn read as the server reads with at most so many blocks in one of its reads, and with so many
+/// steps of [`super::Work`] for each block.
 pub type ByServer<'a> = dyn FnMut(u64, u64, &mut ReadTurn<'_>) -> Result<()> + 'a;
 
 /// What is to be compared.

@@ -57,16 +57,15 @@ pub(super) struct Probed {
 }
 
 impl Probed {
-    /// None if it can't be looked at, or where its rows lie can't be told.
-    fn of(facts: IndexFacts, patience: &Patience) -> Result<Self, IndexFacts> {
-        let Some(own) = visits(&facts, facts.index.oid, patience) else { return Err(facts) };
+    /// An index whose rows lie so.
+    fn of(facts: IndexFacts, own: IndexVisits, patience: &Patience) -> Self {
         // Equal values of the first column need not lie alike in all that begin with it.
         let others = facts.others.iter().filter(|other| {
             visits(&facts, other.oid, patience).is_some_and(|visits| visits.locality.is_like(&own.locality))
         });
         let alike = [&facts.index].into_iter().chain(others).cloned().collect();
         let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
-        Ok(Self { alike, visits: own, kept, facts })
+        Self { alike, visits: own, kept, facts }
     }
 
     /// A query of it and what the planner picked, if all of that are scans which the model knows. A plan of
@@ -283,8 +282,8 @@ fn known_ones(asked: &[Option<Asked>]) -> Vec<Asked> {
     asked.iter().flatten().cloned().collect()
 }
 
-/// What is asked for: pairs of page costs and concurrencies to choose from, what is in force, and the times that
-/// plans are judged by.
+/// What is asked for: pairs of page costs and concurrencies to choose from, what is in force, and the times
+/// that plans are judged by.
 pub(super) struct Question<'a> {
     pub(super) call: &'a Call,
     pub(super) cells: &'a [CostPair],
@@ -366,15 +365,16 @@ impl Question<'_> {
         let mut losses = Vec::new();
         let (mut plans, mut planning) = (0, Duration::ZERO);
         for facts in known {
-            match Probed::of(facts, &looking) {
-                Ok(probed) => {
+            match visits(&facts, facts.index.oid, &looking) {
+                Some(visits) => {
+                    let probed = Probed::of(facts, visits, &looking);
                     let began = Instant::now();
                     let (loss, count) = self.loss(&probed, patience);
                     (plans, planning) = (plans + count, planning + began.elapsed());
                     losses.push((loss, probed));
                 }
-                Err(facts) if looking.is_over() => unasked.not_looked_at.push(facts),
-                Err(facts) => unasked.unknown.push(facts),
+                None if looking.is_over() => unasked.not_looked_at.push(facts),
+                None => unasked.unknown.push(facts),
             }
         }
         let each = planning.div_f64(f64::from(plans.max(1))) * self.plans_of_index();
@@ -419,8 +419,9 @@ impl Unasked {
 }
 
 /// Why the planner is not asked about an index.
-pub(super) const NO_TIME_FOR_IT: &str = "there was no time left for it: give it a longer duration, with a larger pg_io_probe.max_duration, or name \
-     its table";
+pub(super) const NO_TIME_FOR_IT: &str = "\
+    there was no time left for it: give it a longer duration, with a larger pg_io_probe.max_duration, or \
+    name its table";
 pub(super) const WHERE_UNKNOWN: &str = "where its rows lie is not known: io_probe_correlation says why";
 
 fn table_name(index: &IndexFacts) -> (u32, String) {

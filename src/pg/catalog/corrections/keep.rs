@@ -36,8 +36,8 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
                  analyzed, relfilenode, reltuples, major_version, io_method, set_at) \
              VALUES ($1::name, $2::name, $3::name, $4, $5, $6, $7, $8, $9::name, now()) \
              ON CONFLICT (schemaname, tablename, indexname) DO UPDATE \
-                 SET (correlation, analyzed, relfilenode, reltuples, major_version, io_method, set_at) = ROW ( \
-                 excluded.correlation, excluded.analyzed, excluded.relfilenode, excluded.reltuples, \
+                 SET (correlation, analyzed, relfilenode, reltuples, major_version, io_method, set_at) \
+                 = ROW (excluded.correlation, excluded.analyzed, excluded.relfilenode, excluded.reltuples, \
                  excluded.major_version, excluded.io_method, excluded.set_at)"
         ),
     };
