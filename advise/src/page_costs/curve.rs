@@ -366,11 +366,17 @@ mod tests {
 
     #[test]
     fn a_plateau_ends_where_it_falls() {
-        // 0 is as good as 32, and 1 between them is not.
-        let choose = |in_force| plateau(&[(0, 12.0), (1, 70.0), (32, 12.1)], in_force);
-        assert_eq!(choose(None), (0, 0, 0));
-        assert_eq!(choose(Some(32)), (32, 28, 32));
-        assert_eq!(choose(Some(1)), (0, 0, 0));
+        // 0 is as good as 32, and 1 between them is not: whichever seems better, the last one is chosen.
+        for other in [11.9, 12.1] {
+            let choose = |in_force| plateau(&[(0, 12.0), (1, 70.0), (32, other)], in_force);
+            for set in [None, Some(32), Some(1)] {
+                let (value, low, high) = choose(set);
+                assert!((value, high) == (32, 32) && (27..=28).contains(&low), "{set:?}: {low}");
+            }
+            assert_eq!(choose(Some(0)), (0, 0, 0));
+        }
+        // Where it is surely better, 0 is.
+        assert_eq!(plateau(&[(0, 10.0), (1, 70.0), (32, 12.1)], Some(1)), (0, 0, 0));
     }
 
     #[test]
