@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Experiment 5: what a sync costs under each I/O scheduler that the kernel lists, and what the device saw of it. Prints
-# the tables of docs/experiments/.
+# the tables of the pages beside it.
 #
 # It measures on a loop device (see prepare_device of bench/lib.sh, and there BENCH_DIR and PG), and on the disk that
 # holds the server's WAL if its scheduler can be set; OWN_DISK=no leaves that disk alone. Each scheduler has a turn in

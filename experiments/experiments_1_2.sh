@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Experiments 1 and 2: a cold sequential scan of 94,393 blocks at eight readahead settings and two limits of the request
-# size, and what the device saw of it. Prints the tables of docs/experiments/.
+# size, and what the device saw of it. Prints the tables of the pages beside it.
 #
 # The table is alone on a loop device (see prepare_experiment of bench/lib.sh, and there BENCH_DIR and PG). An iostat
 # runs beside the scans: what it counts must be what the scans' rows say. REPEATS (5) is how often each is measured.

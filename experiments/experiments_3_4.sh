@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Experiments 3 and 4: random fetches of 8 kB with and without O_DIRECT, at four readahead settings and two limits of
 # the request size, and what the device saw of them; then the seek-rate test, beside ioping. Prints the tables of
-# docs/experiments/.
+# the pages beside it.
 #
 # The table, of 94,393 blocks, is alone on a loop device (see prepare_experiment of bench/lib.sh, and there BENCH_DIR
 # and PG). An iostat runs beside the fetches: what it counts must be what their rows say. REPEATS (5) is how often each

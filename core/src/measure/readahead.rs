@@ -23,7 +23,7 @@
 //! - From a setting of less than 64 kB the page cache's work can't be told well from the cost of a request.
 //!
 //! Sources: `page_cache_ra_order`, `page_cache_async_ra` and `ondemand_readahead` in the kernel's
-//! `mm/readahead.c`; posix_fadvise(2). How near it comes is shown in docs/experiments.
+//! `mm/readahead.c`; posix_fadvise(2). How near it comes is shown in experiments/readahead.md.
 
 mod tally;
 #[cfg(test)]

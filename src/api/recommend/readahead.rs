@@ -18,7 +18,7 @@ use crate::pg::backend::server;
 const LEAST_TURNS: u64 = 3;
 
 /// How far the time of an emulated window may be off the kernel's, as a share: two standard deviations of 24
-/// comparisons, their noise included, see docs/experiments/readahead.md.
+/// comparisons, their noise included, see experiments/readahead.md.
 const EMULATION_ERROR: f64 = 0.08;
 
 const OF_DEVICE: &str =
