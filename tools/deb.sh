@@ -3,12 +3,14 @@
 # symbols apart, and asks lintian. DEBFULLNAME and DEBEMAIL name the maintainer.
 #
 # deb.sh test PACKAGE: installs it on a new Debian 12, made by debootstrap in a folder that is deleted afterwards, calls the
-# extension there, and removes and purges it. As root.
+# extension there, upgrades to it from a made-up version before, and removes and purges it. As root.
 
 . "$(dirname "$0")/env.sh"
 . tools/debian.sh
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# To Debian a candidate comes before its release.
+debian_version=${version/-/\~}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/pg_io_probe_deb.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
@@ -54,7 +56,7 @@ make_packages() {
     done
     rm "$source/debian/control.in"
     {
-        printf 'pg-io-probe (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n' "$version"
+        printf 'pg-io-probe (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n' "$debian_version"
         printf ' -- %s <%s>  %s\n' "$DEBFULLNAME" "$DEBEMAIL" "$(git log -1 --format=%cD)"
     } >"$source/debian/changelog"
     (cd "$source" && STAGE=$work/stage MAJORS="${majors[*]}" dpkg-buildpackage -b -us -uc -rfakeroot >"$work/log" 2>&1) ||
@@ -64,7 +66,7 @@ make_packages() {
     [ "$DEBEMAIL" != pg-io-probe@invalid ] || known+=,bogus-mail-host,bogus-mail-host-in-debian-changelog
     lintian --allow-root --suppress-tags "$known" --fail-on error,warning "$work"/*.changes
     cp "$work"/*.deb "$target/deb"
-    ls "$target"/deb/*"_$version-1_"*.deb
+    ls "$target"/deb/*"_$debian_version-1_"*.deb
 }
 
 # in_root COMMAND…: runs it on the new system.
@@ -77,6 +79,30 @@ leave_root() {
     in_root pg_ctlcluster "$major" main stop -m immediate 2>/dev/null || true
     umount "$work/root/proc"
     rm -rf --one-file-system "$work"
+}
+
+# upgrade PACKAGE: puts a package of the version 0.9 in place of the one of this, which differs in nothing else, makes the
+# extension by it, and upgrades both.
+upgrade() {
+    local before=$work/before extension
+    dpkg-deb -R "$work/root/package.deb" "$before"
+    extension=$before/usr/share/postgresql/$major/extension
+    sed -i 's/^Version: .*/Version: 0.9-1/' "$before/DEBIAN/control"
+    sed -i "s/^default_version = .*/default_version = '0.9'/" "$extension/pg_io_probe.control"
+    mv "$extension/pg_io_probe--$version.sql" "$extension/pg_io_probe--0.9.sql"
+    dpkg-deb -b "$before" "$work/root/before.deb" >>"$work/log"
+    in_root su postgres -c 'psql -Xq -c "DROP EXTENSION pg_io_probe"'
+    in_root apt-get remove -qy "$1" >>"$work/log" 2>&1
+    in_root apt-get install -qy ./before.deb >>"$work/log" 2>&1
+    in_root su postgres -c 'psql -Xq -v ON_ERROR_STOP=1 -c "CREATE EXTENSION pg_io_probe"'
+    in_root apt-get install -qy ./package.deb >>"$work/log" 2>&1
+    echo '-- Nothing has changed.' >"$work/root/usr/share/postgresql/$major/extension/pg_io_probe--0.9--$version.sql"
+    in_root su postgres -c "psql -XqAt -v ON_ERROR_STOP=1 -c 'ALTER EXTENSION pg_io_probe UPDATE' \
+        -c 'SELECT count(*) FROM io_probe_ping(\$\$tbl\$\$, count => 1)' \
+        -c 'SELECT extversion FROM pg_extension WHERE extname = \$\$pg_io_probe\$\$'" | tail -1 | grep -qx "$version" ||
+        { echo 'the extension was not upgraded'; exit 1; }
+    rm "$work/root/usr/share/postgresql/$major/extension/pg_io_probe--0.9--$version.sql"
+    echo "ok      upgraded from a version before"
 }
 
 test_package() {
@@ -96,6 +122,7 @@ test_package() {
         -c 'CREATE TABLE tbl AS SELECT i, repeat(chr(120), 900) AS t FROM generate_series(1, 50000) i' -c CHECKPOINT \
         -c 'SELECT * FROM io_probe_seqscan(\$\$tbl\$\$)'"
     echo "ok      from nothing to the first row: $((SECONDS - start)) s"
+    upgrade "$name"
     in_root test -s "/usr/share/postgresql/$major/man/man7/pg_io_probe.7.gz"
     in_root apt-get remove -qy "$name" >>"$work/log" 2>&1
     ! in_root test -e "/usr/lib/postgresql/$major/lib/pg_io_probe.so" || { echo 'the library is still there'; exit 1; }
