@@ -19,7 +19,7 @@ import unittest
 from fuzz_arguments import ODD_NAMES, ROLES, TIMES, Function, Fuzzer, literal, quoted
 from lib import FUNCTIONS, LONG, SERVER_LOG, Failure, Process, Session, files_in_data_directory, main, say
 
-CALLS = int(os.environ.get("CALLS") or (100_000 if LONG else 2000))
+CALLS = int(os.environ.get("CALLS") or (100_000 if LONG else 3000))
 # The same in each check, another one in each long run.
 SEED = int(os.environ.get("SEED") or (random.SystemRandom().randrange(1 << 32) if LONG else 1))
 FIRST = int(os.environ.get("FIRST", "0"))

@@ -276,6 +276,9 @@ class Fuzzer:
         if type_name == "text":
             if name == "device":
                 return literal(pick(self.results["devices"]), "text")
+            if name == "like":
+                # Mostly nobody uses the device here, and then there is no load to be like.
+                return pick(["NULL", "NULL", "NULL", "'now'"])
             if name == "query":
                 return literal(pick(QUERIES[:12]), "text")
             if name == "probe":

@@ -168,7 +168,7 @@ class Session:
 
     def value(self, query):
         """The one value that a query gives."""
-        (line,) = self.run(f"SELECT to_json(({query}))")
+        (line,) = self._answer(self.run(f"SELECT to_json(({query}))"))
         return json.loads(line) if line else None
 
     def rows(self, query):
@@ -181,8 +181,12 @@ class Session:
         self.start(f"SELECT row_to_json(r) FROM ({query}) AS r")
 
     def finish_rows(self):
-        """The rows of the query that was sent, without what it told besides."""
-        return [json.loads(line) for line in self.finish() if not re.match("(NOTICE|DETAIL|HINT|LOCATION):  ", line)]
+        """The rows of the query that was sent."""
+        return [json.loads(line) for line in self._answer(self.finish())]
+
+    def _answer(self, lines):
+        """These lines without what was told besides."""
+        return [line for line in lines if not re.match("(NOTICE|DETAIL|HINT|LOCATION):  ", line)]
 
     def row(self, query):
         """The one row of a query."""
