@@ -54,6 +54,9 @@ pub const ALIKE: f64 = 1.3;
 /// Noise must be less by this factor if it is to tell in four cases of five: the figure of more runs is
 /// another one, whose 80 % quantile is 0.43 of the half-width of its 95 % interval away.
 const SURELY: f64 = 1.43;
+/// The same for sides that do not differ, which either end of the interval may hide: its 90 % quantile is
+/// 0.65 of the half-width away.
+const SURELY_SAME: f64 = 1.65;
 
 /// Most runs that are said to be lacking.
 const MOST_MORE_RUNS: usize = 1000;
@@ -325,7 +328,8 @@ impl Judged {
     fn noise_to_tell(&self, level: f64) -> f64 {
         let difference = self.difference.abs();
         let for_change = if difference > RESOLUTION { difference / self.bound(level) } else { 0.0 };
-        for_change.max((ALIKE.ln() - difference) / self.bound(LEVEL)) / SURELY
+        let for_same = (ALIKE.ln() - difference) / self.bound(LEVEL);
+        (for_change / SURELY).max(for_same / SURELY_SAME)
     }
 
     fn bound(&self, level: f64) -> f64 {

@@ -35,13 +35,14 @@ pub enum MethodChoice<T> {
 
 /// Compares the other methods with the one in force, by the ratios of their times.
 pub fn io_method<T: Copy>(others: &[(T, Interval)]) -> MethodChoice<T> {
-    let Some((to, best)) = others.iter().min_by(|(_, a), (_, b)| a.value.total_cmp(&b.value)) else {
-        return MethodChoice::Unmeasured;
-    };
     let is_surely_better = |ratio: Interval| ratio.high * AS_GOOD < 1.0;
-    if is_surely_better(best.with_error(EMULATION_ERROR)) {
-        MethodChoice::Change { to: *to, gain: 1.0 / best.value }
-    } else if best.value * SEEMS_WORSE < 1.0 && !is_surely_better(*best) {
+    let least = |a: &&(T, Interval), b: &&(T, Interval)| a.1.value.total_cmp(&b.1.value);
+    let sure = others.iter().filter(|(_, ratio)| is_surely_better(ratio.with_error(EMULATION_ERROR)));
+    if let Some((to, best)) = sure.min_by(least) {
+        return MethodChoice::Change { to: *to, gain: 1.0 / best.value };
+    }
+    let Some((_, best)) = others.iter().min_by(least) else { return MethodChoice::Unmeasured };
+    if best.value * SEEMS_WORSE < 1.0 && !is_surely_better(*best) {
         MethodChoice::SeemsBetter
     } else {
         MethodChoice::Keep

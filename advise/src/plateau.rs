@@ -139,13 +139,13 @@ impl Candidates {
         self.costs[kept] - self.costs[self.best] > SEEMS_WORSE.ln() && self.excess(kept) > NO_LUCK
     }
 
-    /// The value nearest to `up` of those that are surely better than what is in force, and no edge values. Of
-    /// two plateaus that are about as good noise would pick either: it is on the last one.
+    /// The value nearest to `up` of those that are surely better than what is in force, and no edge values.
+    /// Of two plateaus that are about as good noise would pick either: it is on the last one.
     fn inner(&self, along: &[(f64, usize)], in_force: Option<usize>, up: f64) -> Option<usize> {
         let inner = along.iter().filter(|(_, index)| {
             self.excess(*index) <= INNER && in_force.is_none_or(|in_force| self.gains(*index, in_force))
         });
-        let range = self.range(along, inner.clone().last()?.0);
+        let range = self.range(along, inner.clone().next_back()?.0);
         let last = inner.filter(|(value, _)| *value >= range.0);
         least_by(last, |(value, _)| off_place(range, up, *value)).map(|(_, index)| *index)
     }

@@ -23,8 +23,9 @@ const EXCURSION: f64 = 0.1;
 /// What a limiter hands out varies by less than this share of the mean, over the parts.
 const EVEN: f64 = 0.03;
 
-/// A rate as near as this to a round number is taken for it, and rates as near to each other as equal.
-const ROUND: f64 = 0.02;
+/// A rate as near as this to a round number is taken for it: of any rates one in sixteen is. And rates as
+/// near to each other are taken as equal.
+const ROUND: f64 = 0.005;
 const EQUAL: f64 = 0.05;
 
 /// First digits of round numbers, as rates of volumes are sold.
@@ -90,10 +91,10 @@ impl Kept {
     fn of(slices: &[Slice], from: usize) -> Option<Self> {
         let slices = &slices[from..];
         let per_s = rate(slices)?;
-        let parts: Vec<f64> = (0..PARTS)
-            .filter_map(|part| rate(&slices[part * slices.len() / PARTS..(part + 1) * slices.len() / PARTS]))
-            .collect();
-        let (range, is_steady) = if parts.len() < PARTS { (None, None) } else { steadiness(&parts) };
+        // A part without any answer has a rate of 0.
+        let part = |part| &slices[part * slices.len() / PARTS..(part + 1) * slices.len() / PARTS];
+        let parts: Vec<f64> = (0..PARTS).map(|number| rate(part(number)).unwrap_or(0.0)).collect();
+        let (range, is_steady) = if slices.len() < PARTS { (None, None) } else { steadiness(&parts) };
         Some(Self { from, per_s, is_steady, range })
     }
 }

@@ -10,6 +10,7 @@ use io_probe_core::measure::load::{BlockReads, Requests};
 use io_probe_core::measure::random::{FetchOrder, Look};
 use io_probe_core::measure::sustain::{self, Sustain, SustainRun, SustainSlice};
 use io_probe_core::run::budget::Limits;
+use io_probe_core::run::memory;
 use io_probe_core::run::order::Permutation;
 use io_probe_core::stats::{Latencies, Slice};
 use io_probe_surface::doubt::Doubt;
@@ -27,8 +28,11 @@ use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::relation::Fork;
 
-/// Most slices of a pattern: each is a row, and has latencies that take 40 kB until the end.
+/// Most slices of a pattern: each is a row.
 const MOST_SLICES: u128 = 1_000;
+
+/// Bytes of a slice's latencies, which are kept until the end.
+const LATENCIES: usize = 40 << 10;
 
 /// Slices of a pattern, and the shortest one, where the call gives no length.
 const USUAL_SLICES: u32 = 100;
@@ -60,6 +64,8 @@ fn io_probe_sustain(
                 "there must be at most {MOST_SLICES} slices of each pattern"
             )));
         }
+        let slices = limits.duration.as_nanos().div_ceil(every.as_nanos()) as usize;
+        let _memory = memory::hold(patterns.len() * slices * LATENCIES)?;
         let sustained = Sustaining { patterns, every, depth, seed, limits };
         let (call, relation) =
             Begin { waits: options.waits()?, ..Begin::of(Probe::Sustain) }.on_relation(rel, Fork::Main)?;
@@ -220,8 +226,7 @@ impl Found {
             caveats.doubt_since(Doubt::Others, "others used the device meanwhile, and any credits of it");
         }
         caveats.note_held_back(&self.surroundings.held_back);
-        let reads = bytes / self.bytes_each;
-        caveats.read_up_to(reads.div_ceil(self.blocks.max(1)));
+        caveats.read_up_to((bytes / relation.block_size()).div_ceil(self.blocks.max(1)));
         if self.sustained.is_some_and(|sustained| sustained.burst.is_none()) {
             caveats.note("no burst ended meanwhile: one may be longer, or credits were used up before");
         }

@@ -114,7 +114,7 @@ impl GapCurve {
         self.lines.contains_key(&concurrency)
     }
 
-    /// The concurrencies that were measured, at each density at which any was.
+    /// The concurrencies that were measured, at any density.
     pub fn concurrencies(&self) -> impl Iterator<Item = u32> {
         self.lines.keys().copied()
     }

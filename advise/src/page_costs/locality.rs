@@ -11,7 +11,8 @@ pub(super) const IN_ORDER: f64 = 4.0;
 /// Where the rows lie that follow one another in an index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Locality {
-    /// Share of the rows that lie anywhere in the table. Of few, those on one page in a row count once.
+    /// Share of the rows that lie far from the others (see [`reach`](Self::reach)). Of few, those on one page
+    /// in a row count once.
     pub scattered: f64,
     /// Pages of the stretch that the others come from at any moment: 1 if the table is in the order of the
     /// index, or in the other.
@@ -62,6 +63,10 @@ impl Locality {
             && is_near(self.stretch.max(IN_ORDER), other.stretch.max(IN_ORDER))
             && is_near(self.per_page.unwrap_or(0.0), other.per_page.unwrap_or(0.0))
             && self.is_backward == other.is_backward
+            && match (self.reach, other.reach) {
+                (Some(a), Some(b)) => is_near(a.pages, b.pages) && is_near(a.places, b.places),
+                (a, b) => a.is_none() && b.is_none(),
+            }
     }
 }
 
@@ -116,7 +121,7 @@ fn reach(samples: &[SampledRows], table: &Table) -> Option<Reach> {
     if rows < LEAST_FAR {
         return None;
     }
-    let mut nearest: Vec<u64> = samples.iter().flat_map(|one| distances_to_next(&one.far)).collect();
+    let mut nearest: Vec<u64> = samples.iter().flat_map(|one| distances_to_nearest(&one.far)).collect();
     nearest.sort_unstable();
     let half = *nearest.get(nearest.len() / 2)?;
     // Of rows in no order on so many pages, one has none within a distance in exp(-rows · span / pages)
@@ -137,7 +142,7 @@ fn reach(samples: &[SampledRows], table: &Table) -> Option<Reach> {
 }
 
 /// How far each of some ascending pages is from the nearest other one.
-fn distances_to_next(pages: &[u64]) -> impl Iterator<Item = u64> {
+fn distances_to_nearest(pages: &[u64]) -> impl Iterator<Item = u64> {
     let before = pages.iter().skip(1).zip(pages).map(|(page, before)| page - before);
     let after = before.clone().map(Some).chain([None]);
     let before = std::iter::once(None).chain(before.map(Some));

@@ -302,9 +302,10 @@ impl Times {
     /// The time of the table's pages in an index scan.
     fn one_by_one(&self, visited: &Visited, table: &Table, caches: Caches) -> f64 {
         let Visited { near, far, .. } = visited;
-        let far_again = match far.moves {
-            true => self.again(near_again(far.stretch_rows), far.stretch),
-            false => self.again(FAR_AGAIN, table.pages),
+        let far_again = if far.moves {
+            self.again(near_again(far.stretch_rows), far.stretch)
+        } else {
+            self.again(FAR_AGAIN, table.pages)
         };
         let near_again = self.again(near_again(near.stretch_rows), near.stretch);
         let again = (near.rows * near.hops - near.pages).max(0.0) * near_again
@@ -321,9 +322,10 @@ impl Times {
         let unforeseen = part.unforeseen(self.window);
         let foreseen = part.pages - unforeseen;
         // Where the scan goes from place to place, the kernel sees an order by the pages that it has cached.
-        let until_seen = match part.places > 1.0 {
-            true => part.places * UNTIL_SEEN.min(foreseen / part.places) * self.random,
-            false => 0.0,
+        let until_seen = if part.places > 1.0 {
+            part.places * UNTIL_SEEN.min(foreseen / part.places) * self.random
+        } else {
+            0.0
         };
         let in_order = foreseen * self.curve.at(part.density, UNAIDED) + self.going(part, foreseen, UNAIDED);
         in_order + until_seen + unforeseen * self.random

@@ -134,8 +134,10 @@ impl Part {
 
     /// Pages that the kernel can't foresee in an index scan.
     pub(super) fn unforeseen(&self, window: f64) -> f64 {
+        if !self.moves {
+            return self.pages;
+        }
         match (self.is_backward, self.stretch / self.places <= IN_ORDER) {
-            _ if !self.moves => self.pages,
             (true, true) => self.pages,
             (true, false) => BACKWARD * self.pages,
             (false, true) => 0.0,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How many times `each` fits into what is left, at least once.
 pub fn fitting(left: Duration, each: Duration) -> usize {
-    (left.as_nanos() / each.as_nanos().max(1)).max(1) as usize
+    usize::try_from(left.as_nanos() / each.as_nanos().max(1)).unwrap_or(usize::MAX).max(1)
 }
 
 /// The `room` items that lose most, in the order in which they came, and the others.

@@ -86,7 +86,6 @@ impl Buffers {
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
-    /// Number of slots.
     /// Looks at each line of these bytes, and computes a checksum of them if it `verifies`: that of a page of
     /// PostgreSQL, up to its seeds, which takes the same time.
     ///

@@ -16,7 +16,7 @@
 //! # Limitations and caveats
 //! - Threads share the process's memory; I/O workers are processes, which costs a little more to switch to.
 //! - The work on a block is a computation of a given length, and a look at each line of its memory.
-//! - A stream that begins looks one read ahead, and twice as many after each read, up to its depth. The
+//! - A stream that begins has one read in flight, and twice as many after each, up to its depth. The
 //!   server's streams also look less far ahead where they find blocks in shared buffers.
 //!
 //! Sources: `method_sync.c`, `method_worker.c`, `method_io_uring.c`, `read_stream.c` and `checksum_impl.h` of
@@ -125,11 +125,12 @@ impl<'a> Emulation<'a> {
         Ok(())
     }
 
-    /// Reads all of a stream. `idle` is called while it waits, and may unwind.
+    /// Reads all of a stream. `looks` is called while it waits, and after each read with the nanoseconds for
+    /// which that was waited for; it may unwind.
     ///
     /// # Errors
     /// Those of the reads.
-    pub fn read(&mut self, stream: &Stream, idle: &mut dyn FnMut()) -> Result<Spent> {
+    pub fn read(&mut self, stream: &Stream, looks: &mut dyn FnMut(Option<u64>)) -> Result<Spent> {
         self.opened(stream)?;
         let (began, cpu) = (Monotonic.now(), cpu_of_process_ns());
         let mut arrived = vec![false; stream.reads.len()];
@@ -140,16 +141,18 @@ impl<'a> Emulation<'a> {
                 self.begin(stream, begun, begun > current)?;
                 begun += 1;
             }
+            let waits = Monotonic.now();
             if self.method == Method::Sync {
                 self.submit(stream, current)?;
             }
             while !arrived[current] {
-                let completion = self.engine.wait(idle)?;
+                let completion = self.engine.wait(&mut || looks(None))?;
                 let index = self.index_of(completion.slot, current);
                 let (open, offset, bytes) = self.place(stream, index)?;
                 expect_full(completion, &open.path, offset, bytes)?;
                 arrived[index] = true;
             }
+            looks(Some(Monotonic.now() - waits));
             self.work(stream, current);
             ahead = (2 * ahead).min(stream.depth.max(1));
         }
@@ -222,9 +225,10 @@ impl Work {
         Self { step_ns: (0..TIMES).map(time).fold(f64::INFINITY, f64::min) }
     }
 
-    /// How many steps take so many nanoseconds.
+    /// How many steps take so many nanoseconds, a tenth of a millisecond at most: of a bloated table a tuple
+    /// takes long, and a clock that is too coarse sees no step.
     pub fn of(self, ns: f64) -> u64 {
-        (ns / self.step_ns) as u64
+        (ns.min(1e5) / self.step_ns.max(0.1)) as u64
     }
 
     /// Computes so many steps.
@@ -263,7 +267,7 @@ mod tests {
                 (0..BLOCKS / 8).map(|read| 8 * read..8 * read + 1 + 3 * (read % 2)).collect();
             let stream = stream(reads, true);
             relation.evict();
-            let spent = emulation.read(&stream, &mut || ()).expect("read");
+            let spent = emulation.read(&stream, &mut |_| ()).expect("read");
             let method = emulation.method;
             for read in &stream.reads {
                 let cached = relation.source.cached_bytes(read.clone()).expect("known");
@@ -272,9 +276,9 @@ mod tests {
             assert!(spent.cpu_ns > 0 && spent.wall_ns > 0, "{method:?} {spent:?}");
             assert_eq!(stream.blocks(), BLOCKS / 16 * 5);
             // Once more, and shorter than its depth.
-            emulation.read(&stream, &mut || ()).expect("read again");
+            emulation.read(&stream, &mut |_| ()).expect("read again");
             let short = Stream { reads: std::iter::once(3..4).collect(), ..stream };
-            emulation.read(&short, &mut || ()).expect("read one");
+            emulation.read(&short, &mut |_| ()).expect("read one");
         }
     }
 

@@ -92,7 +92,7 @@ pub fn run(
     let mut began = first;
     for number in 1..=of {
         report(number, of);
-        let (reached, stop) = load::run(std::slice::from_ref(&stream), run.every, &mut budget)?;
+        let (mut reached, stop) = load::run(std::slice::from_ref(&stream), run.every, &mut budget)?;
         let busy = budget.clock().now() - began;
         budget.pacer().rest(began, busy);
         let stop = stop.or_else(|| budget.wait());
@@ -100,7 +100,7 @@ pub fn run(
         let (ns, work) = (ended - began, reached[0].bytes / bytes);
         // What is left of the time may be too short for a slice like the others.
         if ns >= nanoseconds(run.every) / 2 {
-            let latencies = reached[0].latencies.clone();
+            let latencies = std::mem::take(&mut reached[0].latencies);
             let slice = SustainSlice { began_ns: began - first, slice: Slice { ns, work }, latencies };
             sustain.slices.push(slice);
         }

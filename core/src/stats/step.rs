@@ -30,7 +30,7 @@ pub fn step_up(times: &[f64]) -> Option<f64> {
     sure_step(times, SLOWED).map(|(_, ratio)| ratio)
 }
 
-/// The first slice after which less is done in the same time, to two thirds at most, if slices make one such
+/// The first slice in which less is done in the same time, to two thirds at most, if slices make one such
 /// step that is no chance.
 pub fn step_down_of_rate(slices: &[Slice]) -> Option<usize> {
     // A slice in which nothing was done counts as one in which one thing was.

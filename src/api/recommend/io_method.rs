@@ -307,7 +307,9 @@ impl Judge<'_> {
             .rests_on("used_by_others_pct", self.compared.used_by_others.map(|share| figure(100.0 * share)));
         let setting = row.row.setting;
         let setting = Setting::OF_READS.into_iter().find(|known| known.name() == setting);
-        if let Some(share) = self.compared.used_by_others.filter(|share| *share > BUSY) {
+        // The server's I/O workers are others, too, and all of what is tried of that setting is by them.
+        let is_by_server = setting == Some(Setting::IoCombineLimit);
+        if let Some(share) = self.compared.used_by_others.filter(|share| *share > BUSY && !is_by_server) {
             return row.unknown(format!(
                 "other processes used {:.0} % of the processors' time meanwhile, so that a method might seem \
                  slow for want of a processor: call it when they use less",

@@ -31,9 +31,10 @@ impl ProbeLock {
              options => '{\"wait\": true}'.",
         );
         Err(match holder() {
-            Some(pid) => error.detail(progress::told(pid, name).unwrap_or_else(|| {
-                format!("It runs in the server process with PID {pid}.") // it has only just begun
-            })),
+            Some(pid) => error.detail(
+                progress::told(pid, name)
+                    .unwrap_or_else(|| format!("It runs in the server process with PID {pid}.")),
+            ),
             None => error,
         })
     }

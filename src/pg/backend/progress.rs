@@ -181,12 +181,14 @@ pub(crate) fn running(name: impl Fn(i64) -> Option<&'static str>) -> Vec<Progres
 }
 
 /// Who runs the probe of this process, since when, and for how long at most, as a sentence; None if it
-/// reports none. The server shows everyone whose a process is.
+/// reports none, or if the caller may not see that.
 pub(in crate::pg) fn told(pid: i32, name: impl Fn(i64) -> Option<&'static str>) -> Option<String> {
     let entry =
         server::backends().find(|entry| entry.st_procpid == pid && entry.st_progress_command == COMMAND)?;
     let value = |position: i32| entry.st_progress_param[position as usize];
-    let probe = name(value(PROBE))?;
+    // It reports one value after the other.
+    let begun = value(STARTED) != 0 && value(ENDS) != 0;
+    let probe = name(value(PROBE)).filter(|_| begun && server::may_execute("io_probe_progress"))?;
     // SAFETY: a catalog lookup, which gives NULL for a role that is gone.
     let role = unsafe { encoding::text_or_none(pg_sys::GetUserNameFromId(entry.st_userid, true)) };
     let role = role.map_or(String::new(), |role| format!(" (role \"{role}\")"));

@@ -196,12 +196,15 @@ impl<'a> Turns<'_, 'a> {
         Emulation::new(self.run.source, method, depth, request, self.run.verifies).map(Some)
     }
 
-    /// Finds how many blocks take about [`SCAN_TIME`], by a first turn of the first contender.
+    /// Finds how many blocks take about [`SCAN_TIME`], by a first turn of the first contender that is not
+    /// refused.
     fn size(&mut self, budget: &mut Budget<'_>) -> Result<()> {
         let block_size = u64::from(self.run.source.block_size());
         self.scan_blocks = LEAST_SCAN / block_size;
-        self.place();
-        let Some([bitmap, scan, _]) = self.scans(0, budget)? else { return Ok(()) };
+        self.compared.blocks = self.place();
+        let first = self.compared.refused.iter().position(Option::is_none).unwrap_or(0);
+        let Some([bitmap, scan, _]) = self.scans(first, budget)? else { return Ok(()) };
+        budget.spend(self.compared.blocks.iter().take(2).sum::<u64>() * block_size);
         let grown = |blocks: u64, spent: Spent, least: u64, most: u64| {
             let fitting = blocks as f64 * nanoseconds(SCAN_TIME) as f64 / spent.wall_ns.max(1) as f64;
             (fitting as u64).clamp(least, most)
@@ -266,7 +269,10 @@ impl<'a> Turns<'_, 'a> {
         let cold = read(&all, false)?;
         // Of pages in memory that the kernel has taken back meanwhile, no time tells.
         let cached = read(&all, false)?;
-        Ok((self.share(&in_order)? >= NEARLY_CACHED).then_some([bitmap, cold, cached]))
+        // A scan that was ended early did less.
+        let is_whole = budget.caller_stop().is_none() && !budget.latency().is_passed();
+        let was_cached = self.share(&in_order)? >= NEARLY_CACHED;
+        Ok((is_whole && was_cached).then_some([bitmap, cold, cached]))
     }
 
     fn share(&self, range: &Range<u64>) -> Result<f64> {
@@ -285,9 +291,12 @@ impl<'a> Turns<'_, 'a> {
         let steps = self.run.steps[usize::from(!has_gaps)];
         let reads = combined(blocks, contender.combined, self.run.source);
         let stream = Stream { reads, depth: contender.depth, has_gaps, steps, verifies: self.run.verifies };
-        emulation.read(&stream, &mut || {
+        emulation.read(&stream, &mut |waited| {
             // An interrupt unwinds; other reasons wait for the end of the turn.
             let _ = budget.caller_stop();
+            if let Some(ns) = waited {
+                budget.latency_mut().observe(ns);
+            }
         })
     }
 
