@@ -259,6 +259,13 @@ impl Measured {
         if self.like.is_none() {
             return Ok(None);
         }
+        if observers.iter().any(|observer| observer.devices() > 1) {
+            return Err(Failure::Unsupported(
+                "the volume has several devices, each of which counts for itself: how many requests others \
+                 send to all of it is not known"
+                    .to_owned(),
+            ));
+        }
         call.progress.path("listening", 0);
         let found = call.with_budget(&relation.interrupts, |budget| {
             Present::listen(observers, self.writing == Writing::Wal, self.limits.duration, budget)

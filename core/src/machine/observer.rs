@@ -148,6 +148,11 @@ impl<'a> Observer<'a> {
         Self { account, leaves, roots, cgroup, limited }
     }
 
+    /// How many devices are watched.
+    pub fn devices(&self) -> usize {
+        self.leaves.len()
+    }
+
     /// Looks now.
     pub fn look(&self) -> Snapshot {
         // The counters last, as the moment counts for them; they are the first that is looked at again.
