@@ -248,7 +248,7 @@ FORGET = "TRUNCATE io_probe_runs, io_probe_results"
 SAID = """SELECT coalesce(jsonb_agg(jsonb_build_array(figure, verdict, ratio)), '[]')
     FROM {}, concat_ws(' ', probe, item, metric) AS figure
     WHERE verdict IS NOT NULL"""
-CHANGES = [SAID.format(f"io_probe_changes(1, {all_items})") for all_items in (False, True)]
+CHANGES = [SAID.format(f"io_probe_changes_full(1, {all_items})") for all_items in (False, True)]
 
 
 def put(runs, label, slow=False, factor=1.0, night="NULL"):
