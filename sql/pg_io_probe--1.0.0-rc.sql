@@ -1808,7 +1808,7 @@ COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_fu
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that lie anywhere in the table. Up to 5 percent, those next to one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
 COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
 COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
@@ -1835,7 +1835,7 @@ COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one in
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
-COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that lie anywhere in the table. Up to 5 percent, those next to one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
 COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
 COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';

@@ -265,9 +265,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    io_probe_core::stats::median(&values.collect::<Vec<f64>>())
 }
 
 /// Where the rows of each table lie, by samples of its index as the extension takes them.

@@ -28,8 +28,8 @@ use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::relation::Fork;
 
-/// Most slices of a pattern: each is a row.
-const MOST_SLICES: u128 = 1_000;
+/// Most slices of a pattern: each is a row, and keeps its latencies.
+const MOST_SLICES: u128 = 500;
 
 /// Bytes of a slice's latencies, which are kept until the end.
 const LATENCIES: usize = 40 << 10;

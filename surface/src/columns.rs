@@ -113,8 +113,7 @@ impl Page {
         if let Some(name) = first_with(rows).filter(|name| *name != function.name) {
             return self.add(format!("Columns: those of [{name}](#{name})."));
         }
-        let said = function.comment.contains("one row");
-        let about = if said { "meaning".into() } else { format!("each row: {}", text(rows.about)) };
+        let about = format!("each row: {}", text(rows.about));
         let (columns, all) = (rows.columns(), all_columns());
         let everyday = |column: &&Column| rows.everyday.contains(&column.name);
         let (common, own): (Vec<&Column>, Vec<&Column>) =

@@ -246,7 +246,7 @@ pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Rows further from the middle of a sample than this share of the table lie anywhere.
+/// Rows further from the middle of a sample than this share of the table are far from the others.
 const FAR: f64 = 0.05;
 /// Least pages per far row with which these rows count as scattered: on fewer pages they are in an order.
 const ALONE: f64 = 0.6;
@@ -254,7 +254,7 @@ const ALONE: f64 = 0.6;
 const FEW_FAR: f64 = 0.05;
 /// Largest share of scattered rows with which the others count as in order.
 const HARDLY_ANY: f64 = 0.01;
-/// If more than this share of the rows lie anywhere, all do.
+/// If more than this share of the rows are far from the others, all are.
 const MOSTLY: f64 = 0.9;
 /// Far rows come from a part of the table if that is at most this share of it.
 const CONFINED: f64 = 0.7;

@@ -125,10 +125,14 @@ impl Part {
         let slices = (0..SLICES).map(|slice| {
             let at = (slice as f64 + 0.5) * width - TAIL * spread;
             let rows = per_page * (normal(at / spread) - normal((at - length) / spread));
-            1.0 - (-rows).exp()
+            -(-rows).exp_m1()
         });
         let densities: Vec<f64> = slices.collect();
         let all: f64 = densities.iter().sum();
+        // Of hardly any rows nothing is told apart.
+        if all <= 0.0 {
+            return vec![(self.pages, self.density)];
+        }
         densities.into_iter().map(|density| (self.pages * density / all, density)).collect()
     }
 

@@ -3,6 +3,7 @@
 
 use io_probe_advise::page_costs::choose::{Regret, Settings, Slowdown};
 use io_probe_advise::page_costs::correlation::{CorrelationChoice, HARM};
+use io_probe_advise::page_costs::locality::Reach;
 use io_probe_advise::page_costs::visits::IndexVisits;
 use io_probe_core::stats::Interval;
 use pgrx::{pg_sys, spi};
@@ -85,10 +86,16 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     }
     let near =
         format!("rows that follow one another in it come from {:.0} blocks at a time", locality.stretch);
+    let far = match locality.reach {
+        None => "lie anywhere in the table".to_owned(),
+        Some(Reach { pages, places }) => {
+            format!("come from about {pages:.0} blocks, at {places:.0} places of the table, at a time")
+        }
+    };
     let lie = match 100.0 * locality.scattered {
         few if few < 1.0 => near,
-        most if most > 99.0 => "its rows lie anywhere in the table".to_owned(),
-        some => format!("{some:.0} % of its rows lie anywhere in the table; of the others, {near}"),
+        most if most > 99.0 => format!("its rows {far}"),
+        some => format!("{some:.0} % of its rows {far}; of the others, {near}"),
     };
     let loss = match slowdown {
         Slowdown { cold, .. } if *cold > HARM => {
