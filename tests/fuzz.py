@@ -34,7 +34,7 @@ LOOK_EVERY = 50
 CAPS = {
     "max_duration": "100 ms",
     "max_bytes": "1 MB",
-    "max_depth": "9",
+    "max_depth": "32",
     "scratch_limit": "17 MB",
     "scratch_reserve": "0",
     "row_duration": "2 ms",

@@ -54,7 +54,7 @@ GOOD_TEXTS = {
     "unit": ["cpu", "seq_page"],
     "like": ["now"],
     "writing": ["data", "sequential", "wal"],
-    "patterns": ["random", "sequential", "checkpoint", "backend", "copy"],
+    "patterns": ["random", "sequential"],
     "settings": [
         "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
         "read_ahead_kb", "io_method", "io_workers", "io_combine_limit", "scheduler",
@@ -66,7 +66,9 @@ GOOD_TEXTS = {
     "format": ["text", "html"],
     "engine": ["auto", "io_uring", "threads"],
 }
-GOOD_INTEGERS = {"chunk_kb": [8, 64, 256], "write_kb": [8, 16]}
+# What a function takes under a name that others have for other values.
+GOOD_OF_FUNCTION = {("io_probe_write", "patterns"): ["checkpoint", "backend", "copy"]}
+GOOD_INTEGERS = {"chunk_kb": [8, 64, 256], "write_kb": [8, 16], "windows_kb": [0, 8, 64, 256]}
 GOOD_TIMES = {"every": ["0", "1 ms", "10 ms", "10 ms"], "keep": ["1 year"], "p99": ["100 us", "2 ms"]}
 GOOD_OPTIONS = {
     "max_bytes": [8192, 65536, 1 << 20],
@@ -264,14 +266,17 @@ class Fuzzer:
             return str(pick([1, 2, 3, *self.results["runs"]]))
         if type_name == "integer[]":
             return literal(
-                "{" + ",".join(str(pick([1, 2, 4, 8, 64])) for _ in range(self.random.randint(1, 3))) + "}", type_name
+                "{" + ",".join(str(pick(GOOD_INTEGERS.get(name, [1, 2, 4, 8, 64]))) for _ in range(pick([1, 2, 3]))) + "}",
+                type_name,
             )
         if type_name == "double precision":
             return literal(pick(["0", "0.5", "1"]), type_name)
         if type_name == "double precision[]":
             return literal("{" + ",".join(pick(["0.5", "1", "0.01"]) for _ in range(2)) + "}", type_name)
         if type_name == "text[]":
-            values = GOOD_TEXTS.get(name) or self.fail(name, type_name)
+            values = GOOD_OF_FUNCTION.get((function.name.removesuffix("_full"), name)) or GOOD_TEXTS.get(name)
+            if not values:
+                self.fail(name, type_name)
             return literal("{" + ",".join(self.random.sample(values, self.random.randint(1, 2))) + "}", type_name)
         if type_name == "text":
             if name == "device":
