@@ -8,7 +8,7 @@ The model `disk` is the server's own; others are made-up devices (devices/README
 (3). A cell of the mix lasts SECONDS_EACH (2): fio has two jobs with the rates that ours was to send (rate_iops, evenly
 spaced, by io_uring), which read the table and write a file beside it. A line is about one figure, over the cells that ours
 carried: the median of all ratios ours / fio, and the least and greatest median of a cell. fio counts a latency from when it
-sends a request, ours from when it was due.
+sends a request, ours from when it was due if it had to wait for others.
 """
 
 import collections
@@ -42,7 +42,7 @@ def fio(*jobs):
     """What came of jobs that run at once; of each its options."""
     runtime = f"--runtime={SECONDS * 1000:.0f}ms"
     options = ["fio", "--direct=1", "--ioengine=io_uring", "--time_based", runtime, "--ramp_time=200ms", "--lat_percentiles=1"]
-    options += ["--randrepeat=0", "--norandommap=1", "--refill_buffers", "--output-format=json"]
+    options += ["--randrepeat=0", "--norandommap=1", "--output-format=json"]
     for number, job in enumerate(jobs):
         options += [f"--name=job{number}", *job]
     return json.loads(run(options, as_server=True))["jobs"]

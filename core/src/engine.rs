@@ -10,7 +10,7 @@
 mod buffers;
 mod pread;
 mod threads;
-mod uring;
+pub(crate) mod uring;
 
 use std::fs::File;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) use buffers::Buffers;
 pub use pread::Pread;
 pub(crate) use pread::pread;
 pub use threads::Threads;
-pub use uring::{Uring, UringRefusal, refusal as io_uring_refusal};
+pub use uring::{Uring, UringRefusal, refusal as io_uring_refusal, waits_refusal};
 
 use crate::{Error, Result};
 

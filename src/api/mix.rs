@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use io_probe_core::engine;
 use io_probe_core::files::scratch::Fill;
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::{Observer, Surroundings};
@@ -312,6 +313,9 @@ impl Measured {
         }
         if found.surroundings.is_disturbed() && found.present.is_none() {
             caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+        }
+        if let Some(why) = engine::waits_refusal().filter(|_| self.depth > 1) {
+            caveats.note(format!("io_uring is not available: {why}; latencies hold the waking of threads"));
         }
         caveats.note_held_back(&found.surroundings.held_back);
         let reads = found.mix.alone.iter().chain(&found.mix.cells).filter_map(|cell| cell.reached.as_ref());

@@ -56,7 +56,8 @@ impl Uring {
     }
 }
 
-fn build(entries: u32) -> io::Result<IoUring> {
+/// A ring of so many entries.
+pub(crate) fn build(entries: u32) -> io::Result<IoUring> {
     if cfg!(miri) {
         return Err(io::Error::from_raw_os_error(libc::ENOSYS));
     }
@@ -66,7 +67,8 @@ fn build(entries: u32) -> io::Result<IoUring> {
     }
 }
 
-fn refused(e: io::Error) -> Error {
+/// The error of a refusal.
+pub(crate) fn refused(e: io::Error) -> Error {
     Error::Unsupported { what: "io_uring", why: UringRefusal::of(&e).to_string() }
 }
 
@@ -110,6 +112,14 @@ impl fmt::Display for UringRefusal {
 /// Why this process may have no ring, if so.
 pub fn refusal() -> Option<UringRefusal> {
     build(1).err().map(|e| UringRefusal::of(&e))
+}
+
+/// Why a thread may not wait for a ring until a certain time, if so.
+pub fn waits_refusal() -> Option<UringRefusal> {
+    match build(1) {
+        Ok(ring) => (!ring.params().is_feature_ext_arg()).then_some(UringRefusal::Kernel),
+        Err(e) => Some(UringRefusal::of(&e)),
+    }
 }
 
 impl Inner {

@@ -261,14 +261,22 @@ impl Scratch {
         offset: u64,
         call: impl Fn() -> io::Result<usize>,
     ) -> Result<()> {
-        let error = loop {
+        loop {
             match call() {
-                Ok(got) if got == wanted => return Ok(()),
-                // The server says the same of a write that was cut short without a reason.
-                Ok(_) => break io::Error::from_raw_os_error(libc::ENOSPC),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => break e,
+                result => return self.judge_write(wanted, offset, result),
             }
+        }
+    }
+
+    /// Judges what a write of `wanted` bytes returned.
+    #[inline]
+    pub(crate) fn judge_write(&self, wanted: usize, offset: u64, result: io::Result<usize>) -> Result<()> {
+        let error = match result {
+            Ok(got) if got == wanted => return Ok(()),
+            // The server says the same of a write that was cut short without a reason.
+            Ok(_) => io::Error::from_raw_os_error(libc::ENOSPC),
+            Err(e) => e,
         };
         Err(self.failed("write scratch file in directory", Some(offset), error))
     }

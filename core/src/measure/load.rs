@@ -16,6 +16,7 @@
 //!   processors.
 
 mod requests;
+mod ring;
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -23,7 +24,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use requests::{BlockReads, Requests, ScratchWrites};
+pub use ring::RingRequests;
 
+use ring::RingFeed;
+
+use crate::engine;
 use crate::measure::contradictions;
 use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
@@ -134,6 +139,38 @@ impl Running {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Counts the bytes of one more request, if there may be one.
+    fn may_send(&self, bytes: u64) -> bool {
+        self.sent_bytes.fetch_add(bytes, Relaxed) + bytes <= self.most_bytes
+    }
+
+    /// Ends all with this error.
+    fn fail(&self, error: Error) {
+        self.lock().error.get_or_insert(error);
+        self.over.store(true, Relaxed);
+    }
+
+    /// Counts a request of a feed that was made.
+    fn take(&self, state: &mut State, feed: &Feed, number: u64, made: Result<()>, answer: Answer) {
+        feed.stream.next.fetch_max(number + 1, Relaxed);
+        if let Err(error) = made {
+            state.error.get_or_insert(error);
+            self.over.store(true, Relaxed);
+            return;
+        }
+        let warm_bytes = self.most_bytes / WARM_UP;
+        let is_warm = answer.answered >= state.warm_until || self.sent_bytes.load(Relaxed) >= warm_bytes;
+        state.answered(feed.place, feed.stream.requests.bytes(), answer, is_warm);
+    }
+}
+
+/// When a request was sent and answered, and since when it counts.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    sent: u64,
+    answered: u64,
+    began: u64,
 }
 
 /// A stream, and how far it is.
@@ -141,6 +178,8 @@ struct Feed {
     stream: Stream,
     /// Its place among the streams.
     place: usize,
+    /// Does one thread send all of it, through io_uring?
+    is_by_ring: bool,
     /// The number of its first request.
     first: u64,
     /// How many have been taken to be sent.
@@ -175,20 +214,23 @@ pub fn run(
             error: None,
         }),
     });
+    let may_ring = engine::waits_refusal().is_none();
     let mut threads = Vec::new();
     for (place, stream) in streams.iter().enumerate() {
         let feed = Arc::new(Feed {
             stream: stream.clone(),
             place,
+            is_by_ring: stream.workers > 1 && stream.requests.by_ring().is_some() && may_ring,
             first: stream.next.load(Relaxed),
             taken: AtomicU64::new(0),
             workers: AtomicUsize::new(0),
             due: Mutex::new(0),
         });
+        let count = if feed.is_by_ring { 1 } else { stream.workers };
         let (working, ending) = (Arc::clone(&running), Arc::clone(&running));
         let work = move || feed.work(&working);
         let end = move || ending.over.store(true, Relaxed);
-        threads.push(WorkerThreads::start(NAME, stream.workers, work, end)?);
+        threads.push(WorkerThreads::start(NAME, count, work, end)?);
     }
     let begins = Monotonic.now();
     let ends = begins.saturating_add(nanoseconds(length));
@@ -236,31 +278,40 @@ impl Feed {
             Monotonic.sleep(Duration::from_micros(100));
             begins = running.begins.load(Relaxed);
         }
+        match self.stream.requests.by_ring().filter(|_| self.is_by_ring) {
+            None => self.send_one_by_one(running, worker, begins),
+            Some(requests) => match RingFeed::new(self, running, requests, begins) {
+                Ok(ring) => ring.work(),
+                Err(error) => running.fail(error),
+            },
+        }
+    }
+
+    fn send_one_by_one(&self, running: &Running, worker: usize, begins: u64) {
         while !running.over.load(Relaxed) {
-            let taken = self.taken.fetch_add(1, Relaxed);
-            let due = self.due(taken, begins);
-            sleep_in_thread(&Monotonic, due, &running.over);
-            let bytes = self.stream.requests.bytes();
-            if running.over.load(Relaxed)
-                || running.sent_bytes.fetch_add(bytes, Relaxed) + bytes > running.most_bytes
-            {
+            let (number, due) = self.take(begins);
+            let slept = sleep_in_thread(&Monotonic, due, &running.over);
+            if running.over.load(Relaxed) || !running.may_send(self.stream.requests.bytes()) {
                 return;
             }
             let sent = Monotonic.now();
-            let made = self.stream.requests.make(self.first + taken, worker);
+            let made = self.stream.requests.make(number, worker);
             let answered = Monotonic.now();
-            self.stream.next.fetch_max(self.first + taken + 1, Relaxed);
-            let mut state = running.lock();
-            if let Err(error) = made {
-                state.error.get_or_insert(error);
-                running.over.store(true, Relaxed);
-                return;
-            }
-            let began = if matches!(self.stream.pace, Pace::Due(_)) { due } else { sent };
-            let warm_bytes = running.most_bytes / WARM_UP;
-            let is_warm = answered >= state.warm_until || running.sent_bytes.load(Relaxed) >= warm_bytes;
-            state.answered(self.place, bytes, (sent, answered), began, is_warm);
+            let began = self.counts_from(due, sent, slept);
+            running.take(&mut running.lock(), self, number, made, Answer { sent, answered, began });
         }
+    }
+
+    /// The number of the next request, and when it may be sent.
+    fn take(&self, begins: u64) -> (u64, u64) {
+        let taken = self.taken.fetch_add(1, Relaxed);
+        (self.first + taken, self.due(taken, begins))
+    }
+
+    /// Since when a request counts. If it had to wait for others, that is when it was due. How late the
+    /// machine wakes a thread that slept until then is nothing that the device does.
+    fn counts_from(&self, due: u64, sent: u64, slept: bool) -> u64 {
+        if matches!(self.stream.pace, Pace::Due(_)) && !slept { due } else { sent }
     }
 
     /// When a request may be sent, which is the one after `taken` others.
@@ -280,15 +331,9 @@ impl Feed {
 }
 
 impl State {
-    /// A request of a stream was answered, which was sent at `sent` and counts from `began`.
-    fn answered(
-        &mut self,
-        place: usize,
-        bytes: u64,
-        (sent, answered): (u64, u64),
-        began: u64,
-        is_warm: bool,
-    ) {
+    /// A request of a stream was answered.
+    fn answered(&mut self, place: usize, bytes: u64, answer: Answer, is_warm: bool) {
+        let Answer { sent, answered, began } = answer;
         self.latency.observe(answered - sent);
         let reached = &mut self.reached[place];
         reached.bytes += bytes;

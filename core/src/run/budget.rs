@@ -35,7 +35,7 @@ use crate::{Error, Result};
 const BURST_NS: u64 = 10_000_000;
 
 /// Long sleeps are cut into pieces of this length, so that there is a look for reasons to stop in between.
-const NAP: Duration = Duration::from_millis(10);
+pub(crate) const NAP: Duration = Duration::from_millis(10);
 
 /// A sleep lasts about this much longer than it should, in nanoseconds: the kernel's timer slack and the way
 /// back.

@@ -1,9 +1,14 @@
 //! What a load sends: reads of blocks of a relation, writes to a scratch file.
 
 use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use io_uring::{opcode, squeue, types};
+
+use super::RingRequests;
 use crate::engine::{Buffers, Completion, expect_full, pread};
 use crate::files::direct_io;
 use crate::files::page_cache::ResidencyMethod;
@@ -25,6 +30,11 @@ pub trait Requests: Send + Sync {
 
     /// Bytes of each.
     fn bytes(&self) -> u64;
+
+    /// The same requests for a ring, if it may send them.
+    fn by_ring(&self) -> Option<&dyn RingRequests> {
+        None
+    }
 }
 
 /// Reads of blocks in random order, or of runs of blocks in their order, past the page cache; when all have
@@ -117,9 +127,15 @@ impl BlockReads {
     }
 }
 
+impl BlockReads {
+    fn place(&self, number: u64) -> &Place {
+        &self.places[(number % self.places.len() as u64) as usize]
+    }
+}
+
 impl Requests for BlockReads {
     fn make(&self, number: u64, worker: usize) -> Result<()> {
-        let Place { file, offset, segment } = &self.places[(number % self.places.len() as u64) as usize];
+        let Place { file, offset, .. } = self.place(number);
         let buffer = self.buffers.slot_at(worker, 0, self.length);
         let result = loop {
             match pread(file, buffer, self.length, *offset) {
@@ -127,11 +143,28 @@ impl Requests for BlockReads {
                 result => break result,
             }
         };
-        expect_full(Completion { slot: worker, result }, &self.paths[*segment as usize], *offset, self.length)
+        self.judge(number, result)
     }
 
     fn bytes(&self) -> u64 {
         self.length as u64
+    }
+
+    fn by_ring(&self) -> Option<&dyn RingRequests> {
+        Some(self)
+    }
+}
+
+impl RingRequests for BlockReads {
+    fn entry(&self, number: u64, slot: usize) -> squeue::Entry {
+        let Place { file, offset, .. } = self.place(number);
+        let buffer = self.buffers.slot_at(slot, 0, self.length);
+        opcode::Read::new(types::Fd(file.as_raw_fd()), buffer, self.length as u32).offset(*offset).build()
+    }
+
+    fn judge(&self, number: u64, result: Result<usize, i32>) -> Result<()> {
+        let Place { offset, segment, .. } = self.place(number);
+        expect_full(Completion { slot: 0, result }, &self.paths[*segment as usize], *offset, self.length)
     }
 }
 
@@ -167,13 +200,20 @@ impl ScratchWrites {
     }
 }
 
-impl Requests for ScratchWrites {
-    fn make(&self, number: u64, _worker: usize) -> Result<()> {
+impl ScratchWrites {
+    /// Where the write of this number goes to, in bytes, and what it writes.
+    fn write(&self, number: u64) -> (u64, &[u8]) {
         let index = number % self.places;
         let place = self.order.as_ref().map_or(index, |order| order.at(index));
         let length = u64::from(self.length);
-        let data = self.content.at(number.wrapping_mul(length), self.length as usize);
-        self.scratch.write(&self.file, data, place * length)?;
+        (place * length, self.content.at(number.wrapping_mul(length), self.length as usize))
+    }
+}
+
+impl Requests for ScratchWrites {
+    fn make(&self, number: u64, _worker: usize) -> Result<()> {
+        let (offset, data) = self.write(number);
+        self.scratch.write(&self.file, data, offset)?;
         if self.syncs {
             let failed = |e| self.scratch.failed("fdatasync scratch file in directory", None, e);
             self.file.sync_data().map_err(failed)?;
@@ -184,18 +224,84 @@ impl Requests for ScratchWrites {
     fn bytes(&self) -> u64 {
         self.length.into()
     }
+
+    fn by_ring(&self) -> Option<&dyn RingRequests> {
+        (!self.syncs).then_some(self)
+    }
+}
+
+impl RingRequests for ScratchWrites {
+    fn entry(&self, number: u64, _slot: usize) -> squeue::Entry {
+        let (offset, data) = self.write(number);
+        opcode::Write::new(types::Fd(self.file.as_raw_fd()), data.as_ptr(), self.length)
+            .offset(offset)
+            .build()
+    }
+
+    fn judge(&self, number: u64, result: Result<usize, i32>) -> Result<()> {
+        let (offset, data) = self.write(number);
+        self.scratch.judge_write(data.len(), offset, result.map_err(io::Error::from_raw_os_error))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::files::RelationFiles;
+    use crate::measure::load::{self, Pace, Reached, Stream};
     use crate::measure::random::Look;
     use crate::run::clock::Monotonic;
 
+    const BLOCK: u32 = 8192;
+
+    /// Reads of a file of 16 blocks.
+    fn reads(directory: &tempfile::TempDir, workers: usize) -> (RelationFiles, BlockReads) {
+        let source = RelationFiles::new(directory.path().join("1"), BLOCK, 16, 16);
+        std::fs::write(source.path(0), vec![1; 16 * BLOCK as usize]).expect("written");
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        let mut order = FetchOrder::new(&source, Permutation::new(16, 7), 0, Look::Never);
+        let reads = BlockReads::of(&mut order, workers, &mut budget).ok().flatten().expect("blocks");
+        drop(order);
+        (source, reads)
+    }
+
+    fn run(reads: BlockReads, workers: usize, pace: Pace) -> Result<Reached> {
+        let mut should_stop = || None;
+        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
+        let stream = Stream::new(Arc::new(reads), workers).at(pace);
+        load::run(&[stream], Duration::from_millis(300), &mut budget)
+            .map(|(mut reached, _)| reached.remove(0))
+    }
+
+    /// With one worker it is a thread, with four a ring, if this process may have one.
+    #[test]
+    fn one_thread_or_a_ring_sends_what_is_due() {
+        for workers in [1, 4] {
+            let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+            let (_source, reads) = reads(&directory, workers);
+            let reached = run(reads, workers, Pace::Due(200.0)).expect("answers");
+            assert!((1..=55).contains(&reached.answered), "{reached:?}");
+            assert_eq!(reached.latencies.moments().count(), reached.answered);
+            assert!(reached.bytes >= reached.answered * u64::from(BLOCK), "{reached:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_one_request_ends_them_all() {
+        for workers in [1, 4] {
+            let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+            let (source, reads) = reads(&directory, workers);
+            File::options().write(true).open(source.path(0)).expect("opened").set_len(9 * 8192).expect("cut");
+            let error = run(reads, workers, Pace::Free).expect_err("an end");
+            assert!(matches!(error, Error::ShortRead { .. }), "{error}");
+        }
+    }
+
     #[test]
     fn runs_are_whole_and_in_order() {
-        const BLOCK: u32 = 8192;
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         // Segments of 10 blocks.
         let source = RelationFiles::new(directory.path().join("1"), BLOCK, 10, 25);
