@@ -1066,11 +1066,11 @@ CREATE TYPE io_probe_mix_full_row AS (
     notes         text[]
 );
 COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
-COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of others';
+COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of others';
 COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
@@ -1113,11 +1113,11 @@ CREATE TYPE io_probe_mix_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
-COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of others';
+COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of others';
 COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
@@ -1126,6 +1126,7 @@ COMMENT ON COLUMN io_probe_mix_row.doubt IS 'What speaks against this row''s fig
 
 CREATE FUNCTION io_probe_mix(
     rel regclass,
+    spcname text DEFAULT NULL,
     writing text DEFAULT 'data',
     shares integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
@@ -1136,11 +1137,12 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) IS 'Measure: What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => ''now'' first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the same size, both sides alike: the first row says how much of it is carried. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
-REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => ''now'' first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the same size, both sides alike: the first row says how much of it is carried. like => ''17'' takes what the stored run 17 of io_probe_iostat saw of the device instead. spcname is a tablespace to try instead of the relation''s own: scratch files there are read and written. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
     rel regclass,
+    spcname text DEFAULT NULL,
     writing text DEFAULT 'data',
     shares integer[] DEFAULT NULL,
     duration text DEFAULT NULL,
@@ -1151,8 +1153,8 @@ CREATE FUNCTION io_probe_mix_full(
 RETURNS SETOF io_probe_mix_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) IS 'Measure: io_probe_mix with all columns';
-REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_mix_full(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: io_probe_mix with all columns';
+REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 -- One load that goes on.
 
@@ -3109,11 +3111,11 @@ COMMENT ON VIEW io_probe_mix_history IS 'What io_probe_mix_full returned in the 
 COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_mix_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); now: what others sent before (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of now, which go on besides';
-COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of now';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
+COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of others';
+COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of others';
 COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';

@@ -52,7 +52,7 @@ GOOD_TEXTS = {
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "all"],
     "unit": ["cpu", "seq_page"],
-    "like": ["now"],
+    "like": ["now", "17"],
     "writing": ["data", "sequential", "wal"],
     "patterns": ["random", "sequential"],
     "settings": [
@@ -283,7 +283,7 @@ class Fuzzer:
                 return literal(pick(self.results["devices"]), "text")
             if name == "like":
                 # Mostly nobody uses the device here, and then there is no load to be like.
-                return pick(["NULL", "NULL", "NULL", "'now'"])
+                return pick(["NULL", "NULL", "NULL", "'now'", *(f"'{run}'" for run in self.results["runs"][-2:])])
             if name == "query":
                 return literal(pick(QUERIES[:12]), "text")
             if name == "probe":

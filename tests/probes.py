@@ -76,6 +76,7 @@ def probes(session, spcname="pg_default"):
                                            "sections": ["one_write", "wal_segment"]}, on_table=False),
         Probe("write", "write", {"duration": "120 ms", "spcname": spcname}, on_table=False),
         Probe("mix, data", "mix", {"duration": "200 ms", "shares": [0, 50]}),
+        Probe("mix, tablespace", "mix", {"spcname": spcname, "duration": "200 ms", "shares": [50]}),
         Probe("mix, wal", "mix", {"duration": "200 ms", "shares": [50], "writing": "wal"}),
         Probe("sustain", "sustain", {"every": "20 ms", "duration": BRIEF}),
         Probe("page_cost", "page_cost", {"cold": True, "densities": [0.2, 1], "concurrencies": [1, 16],
@@ -104,7 +105,7 @@ def some(known, times, always=()):
     return half_of(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
-WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data", "mix, wal", "recommend"]
+WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data", "mix, tablespace", "mix, wal", "recommend"]
 
 
 class Outcomes:

@@ -90,7 +90,7 @@ class Full(UnusableStorage):
         self.addCleanup(control.run, "DROP TABLE IF EXISTS probed; DROP TABLESPACE elsewhere")
         self.prepare(session, control, place, "elsewhere")
         self.addCleanup(session.close)
-        there = ["ping, write", "ping, both, os", "sync, tablespace", "write", "mix, data"]
+        there = ["ping, write", "ping, both, os", "sync, tablespace", "write", "mix, data", "mix, tablespace"]
         expected = {None: "(ok|unsupported|void|partial|rows)( and (ok|unsupported|partial|void))*"}
         # Probes that only read need no room there.
         with filled_but_for(directory, 0):

@@ -5,6 +5,7 @@ A busy machine makes answers later, never earlier: what a cap allows is never ex
 """
 
 import hashlib
+import json
 import mmap
 import os
 import threading
@@ -178,7 +179,7 @@ class Mix(OnDevice):
         finally:
             ended.set()
             reader.join()
-        self.assertEqual([row["load"] for row in rows], ["bend", "now", "reads alone", "writes alone", "cell", "cell"])
+        self.assertEqual([row["load"] for row in rows], ["bend", "others", "reads alone", "writes alone", "cell", "cell"])
         now, cells = rows[1], rows[4:]
         self.assertGreater(now["reads_s"], 0)
         self.assertLessEqual(now["reads_s"], 100 * 1.1)
@@ -186,9 +187,38 @@ class Mix(OnDevice):
         for cell, times in zip(cells, [1, 2]):
             self.assertEqual(cell["read_pct"], 100 * times)
             self.assertAlmostEqual(cell["sent_reads_s"], now["reads_s"] * times, delta=0.01 * now["reads_s"])
-        with self.assertRaises(Failure) as raised:
-            self.mix(like="then")
-        self.assertEqual(raised.exception.sqlstate, "22023")
+        for like, sqlstate in [("then", "22023"), ("1e3", "22023"), ("", "22023"), ("0", "42704"), (str(2**63), "22023")]:
+            with self.subTest(like), self.assertRaises(Failure) as raised:
+                self.mix(like=like)
+            self.assertEqual(raised.exception.sqlstate, sqlstate)
+
+    def test_it_is_like_what_a_stored_run_saw(self):
+        run = self.session.value("SELECT io_probe_record('iostat', args => '{\"every\": \"10 ms\"}')")
+        device = f"'{os.path.basename(self.device.block)}'"
+        seen = {"device": os.path.basename(self.device.block), "elapsed_ms": 1000, "r_s": 120, "rareq_kb": 16, "w_s": 40, "wareq_kb": 8}
+        twice = [seen, {**seen, "elapsed_ms": 3000, "r_s": 80}]
+        for ordinal, row in enumerate(twice, 1000):
+            self.session.run(f"INSERT INTO io_probe_results VALUES ({run}, {ordinal}, '{json.dumps(row)}')")
+        self.session.run(f"DELETE FROM io_probe_results WHERE run_id = {run} AND ordinal < 1000 AND result ->> 'device' = {device}")
+        rows = self.mix(like=str(run), shares=[100], duration="6 s")
+        self.assertEqual([row["load"] for row in rows], ["bend", "others", "reads alone", "writes alone", "cell"])
+        others, cell = rows[1], rows[4]
+        self.assertEqual((others["reads_s"], others["writes_s"]), (90, 40))
+        self.assertEqual((cell["sent_reads_s"], cell["sent_writes_s"]), (90, 40))
+        self.assertEqual({(row["read_kb"], row["write_kb"]) for row in rows}, {(16, 8)})
+        # What was stored may be anything, and no number is too large.
+        self.session.run(f"UPDATE io_probe_results SET result = result || '{{\"r_s\": 1e300}}' WHERE run_id = {run}")
+        self.assertEqual(self.mix(like=str(run), shares=[100], duration="1 s")[1]["reads_s"], 1e12)
+
+    def test_another_tablespace_is_tried(self):
+        dense_table(self.session, "elsewhere", 64)
+        self.addCleanup(self.session.run, "DROP TABLE elsewhere")
+        read = self.device.counts()["read_bytes"]
+        rows = self.rows(rows_of("mix", "elsewhere", spcname="made_up", shares=[50], duration="3 s"), f"gp3 iops={CAP}")
+        self.assertEqual({(row["spcname"], row["relname"], row["device"]) for row in rows},
+                         {("made_up", "elsewhere", os.path.basename(self.device.block))})  # fmt: skip
+        self.assertLessEqual(max(row["reads_s"] or 0 for row in rows), CAP * 1.05)
+        self.assertGreater(self.device.counts()["read_bytes"], read)
 
     def test_limits_hold(self):
         rows = self.mix(shares=[50], duration="3 s", model="off", options={"max_iops": 50})

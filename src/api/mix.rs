@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use io_probe_core::engine;
-use io_probe_core::files::scratch::Fill;
+use io_probe_core::files::scratch::{Fill, ScratchName};
 use io_probe_core::machine::account::Account;
+use io_probe_core::machine::device::Placement;
 use io_probe_core::machine::observer::{Observer, Surroundings};
 use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites};
 use io_probe_core::measure::mix::{self, Cell, MixRun, Present, READS, WRITES};
@@ -16,11 +17,12 @@ use io_probe_core::run::order::Permutation;
 use io_probe_core::stats::Latencies;
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::mix::{MixRow, OPTIONS};
+use io_probe_surface::shared::PlaceColumns;
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, ms, us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure, stop_if,
@@ -28,7 +30,9 @@ use crate::call::{
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
+use crate::pg::history::watched_load;
 use crate::pg::storage::relation::Fork;
+use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
 /// Most shares of a side: their pairs are rows.
@@ -41,8 +45,10 @@ const MOST_SHARE: u32 = 200;
 const MOST_OF_NOW: u32 = 10_000;
 
 #[pg_extern(sql = false)]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the function in SQL")]
 fn io_probe_mix(
     rel: Option<pg_sys::Oid>,
+    spcname: Option<Text>,
     writing: Option<Text>,
     shares: Option<Elements<i32>>,
     duration: Option<SqlInterval>,
@@ -58,15 +64,16 @@ fn io_probe_mix(
         let shares = pick(shares.map(|given| given.0), like)?;
         let depth = of_each_side(depth)?;
         let seed = arguments::seed(seed(&options)?);
+        let candidate = spcname.as_deref().map(Tablespace::to_write).transpose()?;
         let rows = match like {
-            Some(Like::Now) => 3 + shares.len(),
+            Some(_) => 3 + shares.len(),
             None => 1 + shares.len() * shares.len() + usize::from(shares[0] != 0),
         };
         let limits = options.limits(duration, rows)?;
-        let measured = Measured { writing, shares, like, depth, seed, limits };
+        let measured = Measured { candidate, writing, shares, like, depth, seed, limits };
         let (call, relation) = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Mix) }
             .on_relation(rel, Fork::Main)?;
-        if writing != Writing::Wal {
+        if writing != Writing::Wal && candidate.is_none() {
             relation.relation.file_tablespace().check_may_write()?;
         }
         measured.rows(&call, &relation)
@@ -92,9 +99,24 @@ named!(Writing, "way of writing", "ways of writing", {
 enum Like {
     /// What others send now.
     Now,
+    /// What a stored run of iostat saw.
+    Run(i64),
 }
 
-named!(Like, "load", "loads", { Now = "now" });
+impl Like {
+    fn parse(like: Option<&str>) -> Result<Option<Self>> {
+        let parsed = |like: &str| match like {
+            "now" => Some(Self::Now),
+            run => run.parse().ok().map(Self::Run),
+        };
+        let unknown = |like: &str| {
+            Error::invalid(format!("unknown load \"{like}\"")).hint(
+                "Valid loads are \"now\", and the number of a run of io_probe_iostat, which io_probe_record stores.",
+            )
+        };
+        like.map(|like| parsed(like).ok_or_else(|| unknown(like))).transpose()
+    }
+}
 
 impl Writing {
     fn bytes(self, block_size: u32) -> u32 {
@@ -110,7 +132,7 @@ impl Writing {
 fn pick(shares: Option<Vec<Option<i32>>>, like: Option<Like>) -> Result<Vec<u32>> {
     let (usual, most) = match like {
         None => (vec![0, 20, 40, 60, 80], MOST_SHARE),
-        Some(Like::Now) => (vec![100, 200, 400], MOST_OF_NOW),
+        Some(_) => (vec![100, 200, 400], MOST_OF_NOW),
     };
     let Some(shares) = shares else { return Ok(usual) };
     arguments::not_empty("shares", &shares)?;
@@ -139,6 +161,8 @@ fn of_each_side(depth: Option<i32>) -> Result<u32> {
 
 /// What is to be measured.
 struct Measured {
+    /// The tablespace to be tried instead of the relation's own.
+    candidate: Option<Tablespace>,
     writing: Writing,
     shares: Vec<u32>,
     like: Option<Like>,
@@ -159,6 +183,8 @@ struct Found {
     /// Is what was written in memory?
     in_memory: bool,
     surroundings: Surroundings,
+    /// Of the tablespace that was tried instead of the relation's own.
+    tried: Option<Placement>,
 }
 
 impl Measured {
@@ -170,8 +196,11 @@ impl Measured {
         let usual =
             [relation.source.block_size(), self.writing.bytes(relation.source.block_size())].map(u64::from);
         let sizes = found.as_ref().map_or(usual, |found| found.sizes);
-        let row =
-            |load, cell: Option<&Cell>, caveats| self.row(load, cell, sizes, relation, started_at, caveats);
+        let tried = found.as_ref().and_then(|found| found.tried.as_ref());
+        let place = self.place(relation, tried);
+        let row = |load, cell: Option<&Cell>, caveats| {
+            self.row(load, cell, sizes, place.clone(), started_at, caveats)
+        };
         let Some(found) = found else { return Ok(vec![row("bend", None, caveats)]) };
         let caveats = self.caveats(&found, relation);
         let others = caveats.doubts_alone();
@@ -183,7 +212,7 @@ impl Measured {
             reads_s: Some(figure(reads.per_s)),
             writes_s: Some(figure(writes.per_s)),
             caveats: Caveats::default().columns(),
-            ..row("now", None, others.clone())
+            ..row("others", None, others.clone())
         }));
         rows.push(row("reads alone", Some(reads), others.clone()));
         rows.push(row("writes alone", Some(writes), others.clone()));
@@ -192,43 +221,36 @@ impl Measured {
     }
 
     fn measure(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Found> {
-        relation.reads_of_device()?;
         call.progress.path(self.writing.name(), 0);
-        let source = &relation.source;
-        let place = match self.writing {
-            Writing::Wal => ProbedPlace::of_wal(),
-            _ => ProbedPlace::of_tablespace(relation.relation.file_tablespace()),
-        };
-        let place = place.located();
-        place.check_admitted()?;
-        let (observer, of_writes) = (relation.observer(Account::Own), place.observer());
-        let observers = [&observer, &of_writes];
-        let present = self.present(call, relation, observers)?;
+        let own = relation.relation.file_tablespace();
+        let present = self.present(call, relation, &self.written(own))?;
         let sizes = self.sizes(relation, present);
-        let known = if sizes[READS] > relation.block_size() { BlockReads::MOST } else { u64::MAX };
-        let order = Permutation::new(relation.source.blocks_of_open_files().min(known), self.seed);
-        let mut fetch_order = FetchOrder::new(source, order, 0, Look::Never);
-        stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
         let workers = [self.depth, if self.writing == Writing::Wal { 1 } else { self.depth }];
         let workers = workers.map(|count| count as usize);
-        let reads = call.with_budget(&relation.interrupts, |budget| {
-            BlockReads::of(&mut fetch_order, workers[READS], budget)
-        })?;
-        let nothing = || Failure::Unsupported("the relation has no block that was written".to_owned());
+        let tried = self.candidate.map(|candidate| ProbedPlace::of_tablespace(candidate).located());
+        let written = self.written(self.candidate.unwrap_or(own));
+        for place in tried.iter().chain([&written]) {
+            place.check_admitted()?;
+        }
+        let (reads, _read_name) = match &tried {
+            None => (self.relation_reads(call, relation, sizes, workers[READS])?, None),
+            Some(place) => self.scratch_reads(call, relation, place, workers[READS])?,
+        };
         let reads = match reads {
             Some(reads) if sizes[READS] > relation.block_size() => {
                 reads.in_runs(sizes[READS] as usize, Some(self.seed), workers[READS])?
             }
             reads => reads,
         };
+        let nothing = || Failure::Unsupported("there is no block to read that was written".to_owned());
         let reads = reads.ok_or_else(nothing)?;
         let blocks = reads.blocks();
         let (size, fill) = match self.writing {
             Writing::Wal => (wal::segment_bytes(), Fill::Zeros { write_bytes: wal::SEGMENT_FILL }),
-            _ => (ProbedPlace::MOST_SCRATCH, Fill::Incompressible),
+            _ => (self.most_scratch(), Fill::Incompressible),
         };
         let mut should_stop = || call.should_stop(&relation.interrupts);
-        let (scratch, _name) = place.make_scratch(size, fill, self.limits, &mut should_stop)?;
+        let (scratch, _name) = written.make_scratch(size, fill, self.limits, &mut should_stop)?;
         let random = (self.writing == Writing::Data).then_some(self.seed);
         let writes = ScratchWrites::new(
             Arc::new(scratch),
@@ -237,29 +259,85 @@ impl Measured {
             self.writing == Writing::Wal,
         )?;
         let sides: [Arc<dyn Requests>; 2] = [Arc::new(reads), Arc::new(writes)];
+        let of_reads = tried.as_ref().map_or_else(|| relation.observer(Account::Own), ProbedPlace::observer);
+        let observers = [&of_reads, &written.observer()];
         let run =
             MixRun { sides, shares: &self.shares, like: present, workers, limits: self.limits, observers };
         let mut report = |turn: u64, turns: u64| {
             call.progress.path(self.writing.name(), turns);
             call.progress.done(turn - 1);
         };
-        let (mix, surroundings) = observer
+        let (mix, surroundings) = of_reads
             .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
-        let mount = place.placement.mount.as_ref();
+        let mount = written.placement.mount.as_ref();
         let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));
-        Ok(Found { mix: mix?, present, sizes, blocks, in_memory, surroundings })
+        let tried = tried.map(|place| place.placement);
+        Ok(Found { mix: mix?, present, sizes, blocks, in_memory, surroundings, tried })
     }
 
-    /// What others send now, if it is to be like that.
+    /// Does the load of others go on beside this one?
+    fn is_on_top(&self) -> bool {
+        self.like == Some(Like::Now) && self.candidate.is_none()
+    }
+
+    /// Most bytes of a scratch file: those that are read and those that are written have as many together as
+    /// one may have.
+    fn most_scratch(&self) -> u64 {
+        let most = ProbedPlace::MOST_SCRATCH.min(gucs::scratch_limit());
+        if self.candidate.is_some() { most / 2 } else { most }
+    }
+
+    /// Where is written if the relation lies in this tablespace.
+    fn written(&self, tablespace: Tablespace) -> ProbedPlace {
+        match self.writing {
+            Writing::Wal => ProbedPlace::of_wal(),
+            _ => ProbedPlace::of_tablespace(tablespace),
+        }
+        .located()
+    }
+
+    fn relation_reads(
+        &self,
+        call: &Call,
+        relation: &ProbedRelation,
+        sizes: [u64; 2],
+        workers: usize,
+    ) -> Outcome<Option<BlockReads>> {
+        relation.reads_of_device()?;
+        let source = &relation.source;
+        let known = if sizes[READS] > relation.block_size() { BlockReads::MOST } else { u64::MAX };
+        let order = Permutation::new(source.blocks_of_open_files().min(known), self.seed);
+        let mut fetch_order = FetchOrder::new(source, order, 0, Look::Never);
+        stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
+        let reads = call
+            .with_budget(&relation.interrupts, |budget| BlockReads::of(&mut fetch_order, workers, budget))?;
+        Ok(reads)
+    }
+
+    /// Reads of a scratch file as it might be in a tablespace.
+    fn scratch_reads(
+        &self,
+        call: &Call,
+        relation: &ProbedRelation,
+        place: &ProbedPlace,
+        workers: usize,
+    ) -> Outcome<(Option<BlockReads>, Option<ScratchName>)> {
+        let mut should_stop = || call.should_stop(&relation.interrupts);
+        let (scratch, name) =
+            place.make_scratch(self.most_scratch(), Fill::Incompressible, self.limits, &mut should_stop)?;
+        let block_size = relation.source.block_size();
+        Ok((Some(BlockReads::of_scratch(&scratch, block_size, self.seed, workers)?), name))
+    }
+
+    /// What others send, or sent, if it is to be like that.
     fn present(
         &self,
         call: &Call,
         relation: &ProbedRelation,
-        observers: [&Observer<'_>; 2],
+        written: &ProbedPlace,
     ) -> Outcome<Option<[Present; 2]>> {
-        if self.like.is_none() {
-            return Ok(None);
-        }
+        let Some(like) = self.like else { return Ok(None) };
+        let observers = [&relation.observer(Account::Own), &written.observer()];
         if observers.iter().any(|observer| observer.devices() > 1) {
             return Err(Failure::Unsupported(
                 "the volume has several devices, each of which counts for itself: how many requests others \
@@ -267,18 +345,49 @@ impl Measured {
                     .to_owned(),
             ));
         }
+        let present = match like {
+            Like::Now => self.listen(call, relation, observers)?,
+            Like::Run(run) => self.stored(run, [&relation.placement, &written.placement])?,
+        };
+        if present.iter().all(|side| side.per_s == 0.0) {
+            return Err(Failure::Unsupported(
+                "others neither read nor write: there is no load to be like".to_owned(),
+            ));
+        }
+        Ok(Some(present))
+    }
+
+    /// What others send now.
+    fn listen(
+        &self,
+        call: &Call,
+        relation: &ProbedRelation,
+        observers: [&Observer<'_>; 2],
+    ) -> Outcome<[Present; 2]> {
         call.progress.path("listening", 0);
         let found = call.with_budget(&relation.interrupts, |budget| {
             Present::listen(observers, self.writing == Writing::Wal, self.limits.duration, budget)
         })?;
         let unknown = || Failure::Unsupported("the device does not count what others send".to_owned());
-        let present = found.ok_or_else(unknown)?;
-        if present.iter().all(|side| side.per_s == 0.0) {
-            return Err(Failure::Unsupported(
-                "nobody reads or writes now: there is no load to be like".to_owned(),
-            ));
-        }
-        Ok(Some(present))
+        found.ok_or_else(unknown)
+    }
+
+    /// What a stored run saw of the devices.
+    fn stored(&self, run: i64, placements: [&Placement; 2]) -> Outcome<[Present; 2]> {
+        let watched = |side: usize| {
+            let device = placements[side].leaves.first().map_or("", |leaf| leaf.name.as_str());
+            let missing = || {
+                Error::undefined_object(format!("run {run} has no figures of device \"{device}\" by iostat"))
+                    .hint("io_probe_record('iostat') stores such a run.")
+            };
+            watched_load(run, device).ok_or_else(missing)
+        };
+        let (reads, writes) = (watched(READS)?, watched(WRITES)?);
+        let writes = match self.writing {
+            Writing::Wal => Present { per_s: writes.f_s, bytes: 0.0 },
+            _ => Present { per_s: writes.w_s, bytes: writes.w_bytes },
+        };
+        Ok([Present { per_s: reads.r_s, bytes: reads.r_bytes }, writes])
     }
 
     /// Bytes of a read and of a write: if they are to be like others', whole blocks, up to the longest.
@@ -305,13 +414,13 @@ impl Measured {
         if let Some(stop) = found.mix.stop {
             caveats.stopped(stop);
         }
-        if found.present.is_some() {
+        if self.is_on_top() {
             caveats.note("what others send goes on: the load comes on top of it");
         }
         if found.mix.paced {
             caveats.doubt_since(Doubt::Paced, "rate-limited: shares are of what the limits allow");
         }
-        if found.surroundings.is_disturbed() && found.present.is_none() {
+        if found.surroundings.is_disturbed() && !self.is_on_top() {
             caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
         }
         if let Some(why) = engine::waits_refusal().filter(|_| self.depth > 1) {
@@ -335,7 +444,7 @@ impl Measured {
         load: &'static str,
         cell: Option<&Cell>,
         [read_bytes, write_bytes]: [u64; 2],
-        relation: &ProbedRelation,
+        place: PlaceColumns,
         started_at: Timestamp,
         mut caveats: Caveats,
     ) -> MixRow {
@@ -379,8 +488,21 @@ impl Measured {
             elapsed_ms: elapsed.map(ms),
             seed: self.seed as i64,
             started_at,
-            place: shared::place(relation),
+            place,
             caveats: caveats.columns(),
+        }
+    }
+
+    /// What was read: the relation, or a file in the tablespace that was tried.
+    fn place(&self, relation: &ProbedRelation, tried: Option<&Placement>) -> PlaceColumns {
+        let of_relation = shared::place(relation);
+        let Some(tried) = tried else { return of_relation };
+        PlaceColumns {
+            device: of_leaves(tried, |leaf| Some(&leaf.name)).map(Into::into),
+            scheduler: of_leaves(tried, |leaf| leaf.scheduler.as_deref()).map(Into::into),
+            read_ahead_kb: tried.read_ahead_kb,
+            spcname: self.candidate.and_then(Tablespace::name).map(Into::into),
+            ..of_relation
         }
     }
 }

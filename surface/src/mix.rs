@@ -12,18 +12,17 @@ row! {
         load, read_pct, write_pct, reads_s, r_p50_us, r_p99_us, writes_s, w_p50_us, w_p99_us, doubt
     ] {
         /// bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none
-        /// was); now: what others sent before (with like); reads alone, writes alone: as fast as they were
-        /// answered; cell: both at these shares
+        /// was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as
+        /// fast as they were answered; cell: both at these shares
         load: &'static str,
-        /// Reads that were sent, in percent of those of reads alone, or with like of those of now, which go
-        /// on besides
+        /// Reads that were sent, in percent of those of reads alone, or with like of those of others
         read_pct: Option<u32>,
-        /// Writes that were sent, in percent of those of writes alone, or with like of those of now
+        /// Writes that were sent, in percent of those of writes alone, or with like of those of others
         write_pct: Option<u32>,
         /// Reads a second that were answered
         reads_s: Option<f64>,
-        /// Median of a read in us from when it was due (alone: sent) to its answer; NULL if fewer than ten
-        /// lie above it, as for all percentiles
+        /// Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if
+        /// fewer than ten lie above it, as for all percentiles
         r_p50_us: Option<f64>,
         /// 95th percentile in us
         r_p95_us: Option<f64>,
@@ -80,6 +79,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
     calls: None,
     arguments: &[
         required("rel", "regclass"),
+        optional("spcname", "text", "NULL"),
         optional("writing", "text", "'data'"),
         optional("shares", "integer[]", "NULL"),
         optional("duration", "text", "NULL"),
@@ -96,7 +96,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
         flight; then both, sent at even distances at each pair of shares (percent) of those rates. The \
         first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => 'now' \
         first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the \
-        same size, both sides alike: the first row says how much of it is carried. writing: data (blocks \
+        same size, both sides alike: the first row says how much of it is carried. like => '17' takes what \
+        the stored run 17 of io_probe_iostat saw of the device instead. spcname is a tablespace to try \
+        instead of the relation's own: scratch files there are read and written. writing: data (blocks \
         at random, in the relation's tablespace), sequential (as a backup or COPY) or wal (WAL blocks, \
         each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on \
         io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not \

@@ -50,7 +50,7 @@ pub struct MixRun<'a> {
     pub observers: [&'a Observer<'a>; 2],
 }
 
-/// What others send to a device.
+/// What others send to a device, or sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Present {
     /// Requests a second.

@@ -101,10 +101,15 @@ pub(in crate::api) fn locate(
     relation: Option<&RelationFacts>,
     spcname: Option<&str>,
 ) -> (String, Option<String>, Placement) {
-    match relation {
-        Some(relation) => of_relation(relation),
-        None if probe.recorded() == Recorded::WalOrTablespace => of_place(spcname),
-        None => of_server(),
+    match (relation, spcname) {
+        // A tablespace that is tried instead of the relation's own.
+        (Some(relation), Some(_)) => {
+            let (_, spcname, placement) = of_place(spcname);
+            (of_relation(relation).0, spcname, placement)
+        }
+        (Some(relation), None) => of_relation(relation),
+        (None, _) if probe.recorded() == Recorded::WalOrTablespace => of_place(spcname),
+        (None, _) => of_server(),
     }
 }
 

@@ -146,6 +146,44 @@ pub(crate) fn report_lines(run: i64, most: usize) -> Option<Vec<String>> {
     (!rows.is_empty()).then_some(rows)
 }
 
+/// What a stored run of iostat saw of a device, in the mean: requests a second, and bytes of each.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct WatchedLoad {
+    pub(crate) r_s: f64,
+    pub(crate) r_bytes: f64,
+    pub(crate) w_s: f64,
+    pub(crate) w_bytes: f64,
+    /// Flushes; 0 where the kernel does not count them.
+    pub(crate) f_s: f64,
+}
+
+/// What this stored run saw of this device; None if it is no run of iostat, or saw nothing of it.
+pub(crate) fn watched_load(run: i64, device: &str) -> Option<WatchedLoad> {
+    let schema = Tables::find().schema;
+    let query = format!(
+        "WITH line AS (
+             SELECT (result ->> 'elapsed_ms')::float8 AS ms, (result ->> 'r_s')::float8 AS r_s,
+                 (result ->> 'rareq_kb')::float8 AS r_kb, (result ->> 'w_s')::float8 AS w_s,
+                 (result ->> 'wareq_kb')::float8 AS w_kb, (result ->> 'f_s')::float8 AS f_s
+             FROM {schema}.io_probe_results AS line
+             WHERE run_id = $1 AND result ->> 'device' = $2 AND EXISTS (SELECT FROM {schema}.io_probe_runs AS run
+                 WHERE run.id = line.run_id AND probe = 'iostat' AND status = 'ok'))
+         SELECT jsonb_build_object('r_s', {}, 'w_s', {}, 'r_bytes', {}, 'w_bytes', {}, 'f_s', {})
+             FROM line HAVING sum(ms) > 0",
+        bounded("sum(r_s * ms) / sum(ms)"),
+        bounded("sum(w_s * ms) / sum(ms)"),
+        bounded("1024 * sum(r_s * ms * r_kb) / nullif(sum(r_s * ms), 0)"),
+        bounded("1024 * sum(w_s * ms * w_kb) / nullif(sum(w_s * ms), 0)"),
+        bounded("sum(f_s * ms) / sum(ms)"),
+    );
+    names::rows(&query, &[run.into(), device.into()]).pop()
+}
+
+/// A figure of stored rows, which may hold anything, as a number that JSON has; NULL is 0.
+fn bounded(expression: &str) -> String {
+    format!("least(greatest(coalesce({expression}, 0), 0), 1e12)")
+}
+
 /// Sorts by time. Done here, since the server would sort each group by itself, twice.
 fn sort_by_time(runs: &mut [RunValue]) {
     runs.sort_by(|one, other| one.at.total_cmp(&other.at).then(one.id.cmp(&other.id)));

@@ -96,6 +96,24 @@ impl BlockReads {
         Ok((!reads.places.is_empty()).then_some(reads))
     }
 
+    /// All blocks of a scratch file, in a random order of this seed, to be read by so many workers.
+    ///
+    /// # Errors
+    /// Those of opening it without the page cache, and of memory.
+    pub fn of_scratch(scratch: &Scratch, block_size: u32, seed: u64, workers: usize) -> Result<Self> {
+        let file = Arc::new(scratch.open(libc::O_DIRECT)?);
+        direct_io::check(&file, ResidencyMethod::of(&file), block_size)?;
+        let order = Permutation::new((scratch.size() / u64::from(block_size)).min(Self::MOST), seed);
+        let mut places = memory::list_of(order.len() as usize)?;
+        places.extend((0..order.len()).map(|number| {
+            let offset = order.at(number) * u64::from(block_size);
+            Place { file: Arc::clone(&file), offset, segment: 0 }
+        }));
+        let length = block_size as usize;
+        let buffers = Buffers::new(workers, length)?;
+        Ok(Self { places, paths: vec![scratch.directory().to_owned()], length, blocks_each: 1, buffers })
+    }
+
     /// The same blocks in reads of `length` bytes, by so many workers, in their order or in a random one of
     /// this seed. What makes no such run is left out; None if nothing makes one.
     ///
