@@ -4,14 +4,15 @@
     advice_on_any_disk.py [CALLS [MODEL…]]     on the server that the environment names, which is started anew before each cold
                                                scan up to 16; run.sh starts one
 
-A table has four columns: in random order, in order, jittered by 1.5 % of the table, and late events that are read from new to old.
-Ranges of each are read by each kind of scan, cold and warm. Then io_probe_recommend is called CALLS times (7), its statements are
+A table has six columns: in random order, in order, jittered by 1.5 % of the table, nine in ten in order, blocks of order that are
+shuffled, and late events that are read from new to old. COLUMNS names some of them. The model `disk` is the server's own. Ranges of each are read by each kind of scan, cold and warm. Then io_probe_recommend is called CALLS times (7), its statements are
 run, and EXPLAIN tells which scans the planner now picks. Lines have the regret, which is the time of the pick over that of the best
 scan: geometric means cold of each column and of all, warm of all; and the time of the picks over that of the picks under the
 defaults, cold and warm; first under the defaults, then after each call, with what was advised. Once at each readahead of
 READAHEAD_KB (128 8192). A scan that takes LONGEST seconds (20) is ended and counts as that long.
 """
 
+import contextlib
 import itertools
 import math
 import os
@@ -31,13 +32,19 @@ MIB = 1 << 20
 ROWS = 1_500_000
 # Rows of 1.5 % of the table.
 NEAR = ROWS * 15 // 1000
+# Rows of a block of order.
+ORDERLY = 5000
+SHUFFLED = f"((g / {ORDERLY})::bigint * 7919 % {ROWS // ORDERLY} * {ORDERLY} + g % {ORDERLY})"
 COLUMNS = {
     "scattered": f"(g::bigint * 7919) % {ROWS}",
     "ordered": "g",
     "jittered": f"g + abs(hashint4(g)) % {NEAR}",
+    "nine_in_10": f"CASE WHEN abs(hashint4(g)) % 10 = 0 THEN (g::bigint * 7919) % {ROWS} ELSE g END",
+    "shuffled": SHUFFLED,
     # An event is seen some time after it took place: after most in a moment, after a few much later.
     "late": f"{ROWS} - g - (-ln((abs(hashint4(g)::bigint) % 10000 + 1) / 10001.0) * {NEAR / 3})::int",
 }
+COLUMNS = {name: COLUMNS[name] for name in os.environ.get("COLUMNS", " ".join(COLUMNS)).split()}
 SHARES = [0.002, 0.02, 0.2]
 WAYS = {"Seq Scan": "seqscan", "Index Scan": "indexscan", "Bitmap Heap Scan": "bitmapscan"}
 SETTINGS = "SET max_parallel_workers_per_gather = 0; SET jit = off; SET client_min_messages = warning"
@@ -79,7 +86,7 @@ class Table:
 
     def concurrency(self):
         return self.session.value("SELECT coalesce((SELECT substring(option FROM 'effective_io_concurrency=(.*)') FROM pg_tablespace, "
-                                  "unnest(spcoptions) option WHERE spcname = 'made_up' AND option LIKE 'effective_io%'), "
+                                  "unnest(spcoptions) option WHERE spcname IN ('made_up', 'pg_default') AND option LIKE 'effective_io%'), "
                                   "current_setting('effective_io_concurrency'))")  # fmt: skip
 
     def seconds(self, query, scan, cold):
@@ -125,44 +132,56 @@ class Table:
         print(f"{call_name:<9}" + "".join(f"{value:11.2f}" for value in means) + f"  {advice}", flush=True)
 
 
+def apply(session, statements):
+    for statement in statements:
+        session.run(statement)
+    session.run("SELECT pg_reload_conf(), pg_sleep(0.5)")
+
+
 def follow(session):
     """Runs what is advised. Returns that in words, and what takes it back."""
     rows = session.rows(f"SELECT * FROM {call('recommend_full', 'probed', cold=True)}")
     rows = [row for row in rows if row["setting"] in APPLIED]
-    for row in rows:
-        if row["statement"]:
-            session.run(row["statement"])
+    apply(session, [row["statement"] for row in rows if row["statement"]])
     said = [f"{row['name'] or ''} {row['setting']} {row['recommended'] if row['statement'] else 'keep' if row['recommended'] else row['doubt']}".strip()
             for row in rows if row["statement"] or not row["recommended"]]  # fmt: skip
     return ", ".join(said) or "keep all", [row["undo"] for row in rows if row["statement"]]
 
 
+def measure(session, place, made, models, calls):
+    table = Table(session, place)
+    for model in models:
+        for readahead_kb in READAHEADS_KB if made else ["its own"]:
+            table.times, table.by_default = {}, {}
+            with contextlib.ExitStack() as stack:
+                if made:
+                    made.readahead(readahead_kb)
+                    stack.enter_context(made.meanwhile(model))
+                names = [*COLUMNS, "cold", "warm", "÷ d. cold", "÷ d. warm"]
+                print(f"{model}, {readahead_kb} kB\n{'':<9}" + "".join(f"{name:>11}" for name in names) + "  advice", flush=True)
+                table.line("defaults", "")
+                for number in range(1, calls + 1):
+                    advice, undo = follow(table.session)
+                    table.line(f"call {number}", advice)
+                    apply(table.session, undo)
+
+
 def main():
-    if why := made_up.missing():
-        give_up(why)
     calls = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     models = sys.argv[2:] or MODELS
     print(f"PostgreSQL {server_version()}, {calls} calls")
-    with made_up.device() as made, Session() as session:
-        place = create_tablespace(session, "made_up", made.mount_point)
+    with contextlib.ExitStack() as stack, Session() as session:
+        made = None
+        if models != ["disk"]:
+            if why := made_up.missing():
+                give_up(why)
+            made = stack.enter_context(made_up.device())
         try:
-            table = Table(session, place)
-            for model in models:
-                for readahead_kb in READAHEADS_KB:
-                    made.readahead(readahead_kb)
-                    table.times, table.by_default = {}, {}
-                    with made.meanwhile(model):
-                        names = [*COLUMNS, "cold", "warm", "÷ d. cold", "÷ d. warm"]
-                        print(f"{model}, {readahead_kb} kB\n{'':<9}" + "".join(f"{name:>11}" for name in names) + "  advice", flush=True)
-                        table.line("defaults", "")
-                        for number in range(1, calls + 1):
-                            advice, undo = follow(table.session)
-                            table.line(f"call {number}", advice)
-                            for statement in undo:
-                                table.session.run(statement)
+            measure(session, create_tablespace(session, "made_up", made.mount_point) if made else "", made, models, calls)
         finally:
             with Session() as last:
-                last.run("DROP TABLE IF EXISTS probed; DROP TABLESPACE made_up")
+                last.run("DROP TABLE IF EXISTS probed")
+                last.run("DROP TABLESPACE IF EXISTS made_up")
 
 
 if __name__ == "__main__":
