@@ -30,8 +30,8 @@ row! {
         /// Percent by which the greater figure must exceed the smaller to count: the error within the runs,
         /// or the noise from run to run if that is larger. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Runs from which the noise is known: earlier ones of the same series and configurations, and those
-        /// of the labels, without disturbed ones. With fewer than 10 nothing can be told
+        /// Runs from which the noise is known: earlier ones of the same series, and those of the labels,
+        /// without disturbed ones. With fewer than 10 nothing can be told
         runs: Option<u32>,
         /// How many more runs of each side may tell, if they are like these; NULL if none, more than 1,000,
         /// or something else is lacking
@@ -130,10 +130,10 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Monitor,
         comment: "\
             What moved by more than its noise: the last runs of each series (argument last says how many) \
-            against up to 30 runs before them. It shows the figures of what is in use (for sync the current \
-            method, for readahead the kernel's window, for scans and random reads all paths but os), or all \
-            with all_items => true. If nothing has changed, one call in twenty should call any figure \
-            different (Holm's correction). Reads stored runs only. pg_monitor may call it",
+            against up to 30 runs before them. It shows what is in use (the current sync method, the \
+            kernel's readahead window, all paths but os), or all with all_items => true. If nothing has \
+            changed, one call in twenty should call any figure different (Holm's correction). Reads stored \
+            runs only. pg_monitor may call it",
         example: "1",
         errors: &[],
     },

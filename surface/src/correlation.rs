@@ -48,10 +48,10 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Owner,
         comment: "\
-            Where the rows of a table's indexes lie, beside the correlation that the planner uses, one row \
-            per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and \
-            SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, \
-            and no row-level security) is NULL",
+            Where the rows of a table's indexes lie, beside the correlation that the planner uses. Reads \
+            some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN \
+            on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level \
+            security) is NULL",
         example: "'public.probed'",
         errors: &[],
     },

@@ -106,12 +106,12 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Everyone,
         comment: "\
-            Plan of one query as rows, one per node. With execute => true the query is run, in a read-only \
-            subtransaction: each row has the blocks and times of the node itself and who served them, and a \
-            last row the sums and whether it was the disk. Everyone may call it. Options: page_cost (rows of \
-            io_probe_page_cost to predict from, instead of those that this session measured last), exact \
-            (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency \
-            0, so that each node's bytes are its own)",
+            Plan of one query, a row per node. With execute => true the query is run, read-only: each row \
+            has the blocks and times of the node itself and who served them, a last row the sums and whether \
+            it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict \
+            from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O \
+            workers: the backend itself reads, with effective_io_concurrency 0, so that each node's bytes \
+            are its own)",
         example: "'SELECT FROM public.probed', true",
         errors: &[QUERY],
     },

@@ -235,8 +235,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks \
-            all buffer headers; reads no data. pg_monitor may call it",
+            How much of a relation is in shared buffers and in the OS page cache. Walks all buffer headers; \
+            reads no data. pg_monitor may call it",
         example: "'public.probed'",
         errors: &[],
     },
@@ -273,7 +273,7 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it",
+            What this server and its kernel allow. Reads no data. pg_monitor may call it",
         example: "",
         errors: &[],
     },

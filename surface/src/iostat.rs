@@ -95,8 +95,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     comment: "\
         Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind \
         the tablespaces, the WAL and temporary files, or the one that option device names. The first row is \
-        the first interval, never the time since boot. Causes no I/O and takes no lock, so it runs beside a \
-        probe. pg_monitor may call it. Options: device",
+        the first interval, never the time since boot. Causes no I/O, and runs beside a probe. pg_monitor \
+        may call it. Options: device",
     example: "'10 ms'",
     errors: &[],
 }];

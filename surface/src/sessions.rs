@@ -14,9 +14,9 @@ row! {
         /// Process; NULL in the rows for what else the devices moved
         pid: Option<i32>,
         /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O
-        /// workers read while no session was seen to wait. ended: processes that ended meanwhile. Without
-        /// pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet
-        /// on a device) or out of the OS cache (written by the devices beyond these)
+        /// workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this
+        /// server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out
+        /// of the OS cache (written by the devices beyond these)
         process: Text,
         /// MiB a second fetched from the devices for it, by I/O workers as well
         rmib_s: Option<f64>,
@@ -62,8 +62,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Monitor,
     comment: "\
         Which processes of this server use storage, one row for each that moved bytes in an interval, the \
-        greatest first, then two rows for what else the devices moved: all together are what the devices \
-        did. Causes no I/O and takes no lock, so it runs beside a probe. pg_monitor may call it",
+        greatest first, then two rows for what else the devices moved. Causes no I/O, and runs beside a \
+        probe. pg_monitor may call it",
     example: "'10 ms'",
     errors: &[],
 }];

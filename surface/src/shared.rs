@@ -99,7 +99,7 @@ row! {
         /// 99th percentile in us
         p99_us: Option<f64>,
         /// Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times
-        /// the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        /// the last
         histogram: Option<Json>,
     }
 }

@@ -36,8 +36,7 @@ row! {
         /// 99th percentile in us; NULL with fewer than 1,000
         p99_us: Option<f64>,
         /// Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19
-        /// times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count
-        /// bigint)
+        /// times the last
         histogram: Option<Json>,
         /// Longest operation in us
         max_us: Option<f64>,

@@ -11,9 +11,8 @@ row! {
     row WriteRow "write" everyday [
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
-        /// random: blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as
-        /// the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: in order, as
-        /// COPY
+        /// random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order;
+        /// checkpoint: half of the blocks in order; copy: in order, as COPY
         pattern: &'static str,
         /// direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after
         /// each of five turns
@@ -22,7 +21,7 @@ row! {
         depth: u32,
         /// Size of each write in kB
         write_kb: u32,
-        /// After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after);
+        /// kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after);
         /// NULL: not before the sync
         flush_kb: Option<u64>,
         /// Writes a second, on path os with the time of the syncs
@@ -37,7 +36,7 @@ row! {
         /// 99th percentile in us
         p99_us: Option<f64>,
         /// Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times
-        /// the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        /// the last
         histogram: Option<Json>,
         /// Mean ms of a sync; NULL on path direct
         fsync_ms: Option<f64>,
