@@ -45,8 +45,8 @@ relation may be gone, or in another cluster. X is";
 const SETTINGS: &str = "\
 ## Settings
 
-[settings.md](settings.md) says how to use them. Roles with GRANT SET ON PARAMETER may set what a superuser
-may.";
+[settings.md](settings.md) says how to use them, `pg_settings` more of each. Where the range begins with 0, 0
+is no limit. Roles with GRANT SET ON PARAMETER may set what a superuser may.";
 
 /// The whole page.
 pub fn columns() -> String {
@@ -190,9 +190,9 @@ impl ColumnGroup {
 
 impl<T> Setting<T> {
     fn cells(&self, default: String, range: String) -> [String; 5] {
-        let [name, short, long] = [self.name, self.short, self.long].map(CStr::to_string_lossy);
+        let [name, short] = [self.name, self.short].map(CStr::to_string_lossy);
         let name = name.trim_start_matches("pg_io_probe.");
-        [name.into(), default, range, self.who.name().into(), format!("{} {}", text(&short), text(&long))]
+        [name.into(), default, range, self.who.name().into(), text(short.trim_end_matches('.'))]
     }
 }
 
