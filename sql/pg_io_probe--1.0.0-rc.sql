@@ -45,7 +45,7 @@ COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O
 COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra';
-COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device call itself rotating? Virtual disks often do wrongly';
+COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
 COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
 COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
@@ -90,7 +90,7 @@ COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL f
 COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each';
 COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
-COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device call itself rotating? Virtual disks often do wrongly';
+COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
 COMMENT ON COLUMN io_probe_device_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
 COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported if no block device is known behind the directory';
@@ -123,7 +123,7 @@ COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed';
 COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
 COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'ms that reads took, summed, with queueing; 0 again after 2^32, as all ms here';
-COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
 COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
 COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'ms that writes took';
@@ -151,9 +151,9 @@ COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the re
 COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (of a temporary table: in the session''s own)';
-COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'The same in percent; NULL for an empty fork';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the fork in shared buffers; NULL if it is empty';
 COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS cache; NULL on ZFS, which has a cache of its own';
-COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'The same in percent; NULL for an empty fork, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the fork in the OS cache; NULL if it is empty, and on ZFS';
 COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS cache that are not on storage yet; NULL before Linux 6.5';
 COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of blocks never written: the device has nothing to read for them';
 
@@ -172,8 +172,8 @@ COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buf
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after it';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in either?';
-COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in either cache?';
+COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache';
 
 CREATE TYPE io_probe_progress_row AS (
     pid        integer,
@@ -312,7 +312,7 @@ CREATE TYPE io_probe_seqscan_full_row AS (
 COMMENT ON TYPE io_probe_seqscan_full_row IS 'Row of io_probe_seqscan_full: one path';
 COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
 COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms the first is warm-up';
+COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, with holes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, a note says why';
 COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that no block was in the OS cache before, nor (path server) in shared buffers';
@@ -320,8 +320,8 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall clock in ms, wit
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'The same of a temporary table: found in the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'The same: read into them';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
@@ -370,7 +370,7 @@ CREATE TYPE io_probe_seqscan_row AS (
 COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
 COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
 COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms the first is warm-up';
+COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
 COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks from the OS cache';
@@ -391,7 +391,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, with the tier that served the blocks and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, with the tier that served the blocks and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
@@ -620,8 +620,8 @@ COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one dept
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'The smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'The depth with the most iops whose p99_us is at most argument p99? NULL without it';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall clock of this depth in ms';
@@ -667,8 +667,8 @@ COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the 95 % confidence interv
 COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'The smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_row.best_within IS 'The depth with the most iops whose p99_us is at most argument p99? NULL without it';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
@@ -726,7 +726,7 @@ CREATE TYPE io_probe_ping_full_row AS (
 COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
 COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
 COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: one of a scratch file';
-COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'The first read or write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is it the first read or the first write? Leave it out of means';
 COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
 COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Of a read: os if the block was in the OS cache, else device';
 COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS cache';
@@ -840,7 +840,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL 
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest operation in us';
-COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL just so (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations, without the first of each turn (warm-up)';
 COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
@@ -883,7 +883,7 @@ COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (writes and their sync)
 COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
-COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL just so (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_sync(
@@ -948,7 +948,7 @@ CREATE TYPE io_probe_write_full_row AS (
     ci_high     double precision
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
-COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order; copy: in order, as COPY';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
 COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
@@ -991,7 +991,7 @@ CREATE TYPE io_probe_write_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
-COMMENT ON COLUMN io_probe_write_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order; copy: in order, as COPY';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
 COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
@@ -1335,7 +1335,7 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent idle with 
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent idle without I/O outstanding';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of it)';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL as cgroup_rmib_s';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
@@ -1506,7 +1506,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'The smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot; sessions keep that with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: us of the page cache per block, measured at the setting in force, part of block_us';
@@ -1558,7 +1558,7 @@ COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, with
 COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
 COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'The smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
@@ -1676,7 +1676,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, up to twice that if a time is not known to within a tenth by then. Drops what it reads from the device from the OS page cache. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, up to twice that if a time is not known to within a tenth by then. What it reads from the device it drops from the OS page cache afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1944,9 +1944,9 @@ COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the 
 COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files read and written';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files read';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files written';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms spent on temporary files: a sort, a hash or a CTE that spilled';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms of the node itself. With many short calls it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls it is sampled every ms';
 COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'ms in the node and below it';
 COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'Processes that ran this part of the plan: below a Gather the workers and the leader, else 1';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
@@ -1973,8 +1973,8 @@ CREATE TYPE io_probe_explain_row AS (
 COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
 COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms of the node itself. With many short calls it is sampled every ms';
-COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
 COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device, with what the kernel read ahead, also in vain';
 COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files read and written';
@@ -2611,7 +2611,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.run_started_at IS 'When the probe was
 COMMENT ON COLUMN io_probe_seqscan_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
 COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms the first is warm-up';
+COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
 COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, with holes';
 COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, a note says why';
 COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: verified that no block was in the OS cache before, nor (path server) in shared buffers';
@@ -2619,8 +2619,8 @@ COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall clock in ms, with
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'The same of a temporary table: found in the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'The same: read into them';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
 COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate';
 COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
@@ -2829,8 +2829,8 @@ COMMENT ON COLUMN io_probe_depth_history.label IS 'What the caller called the ru
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'The smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_history.best_within IS 'The depth with the most iops whose p99_us is at most argument p99? NULL without it';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall clock of this depth in ms';
@@ -2892,7 +2892,7 @@ COMMENT ON COLUMN io_probe_ping_history.run_started_at IS 'When the probe was ca
 COMMENT ON COLUMN io_probe_ping_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_ping_history.request IS 'Number of the request, from 1';
 COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: one of a scratch file';
-COMMENT ON COLUMN io_probe_ping_history.warmup IS 'The first read or write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is it the first read or the first write? Leave it out of means';
 COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
 COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Of a read: os if the block was in the OS cache, else device';
 COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS cache';
@@ -2967,7 +2967,7 @@ COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL w
 COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest operation in us';
-COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL just so (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_history.ops IS 'Operations, without the first of each turn (warm-up)';
 COMMENT ON COLUMN io_probe_sync_history.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
@@ -3032,7 +3032,7 @@ COMMENT ON VIEW io_probe_write_history IS 'What io_probe_write_full returned in 
 COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_write_history.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order; copy: in order, as COPY';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
 COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
@@ -3269,7 +3269,7 @@ COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
 COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'The smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot; sessions keep that with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: us of the page cache per block, measured at the setting in force, part of block_us';

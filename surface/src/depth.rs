@@ -17,10 +17,11 @@ row! {
         iops: Option<f64>,
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
-        /// The smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)?
-        /// NULL under a rate limit, or if a depth has no interval
+        /// Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
+        /// 10 %)? NULL under a rate limit, or if a depth has no interval
         best: Option<bool>,
-        /// The depth with the most iops whose p99_us is at most argument p99? NULL without it
+        /// Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without
+        /// that argument
         best_within: Option<bool>,
         /// pread: one read at a time; io_uring, threads: several
         engine: Option<&'static str>,

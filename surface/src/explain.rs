@@ -45,12 +45,12 @@ row! {
         temp_blks_read: Option<u64>,
         /// Blocks of temporary files written
         temp_blks_written: Option<u64>,
-        /// Part of self_ms waited for blocks of tables and indexes; of parallel processes the mean, as all
-        /// times. Of a plan NULL without track_io_timing
+        /// Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the
+        /// mean, as all times. Of a plan NULL without track_io_timing
         io_ms: Option<f64>,
         /// Part of self_ms spent on temporary files: a sort, a hash or a CTE that spilled
         temp_io_ms: Option<f64>,
-        /// Part of total_ms of the node itself. With many short calls it is sampled every ms
+        /// Part of total_ms that the node itself took. With many short calls it is sampled every ms
         self_ms: Option<f64>,
         /// ms in the node and below it
         total_ms: Option<f64>,

@@ -21,7 +21,7 @@ row! {
         read_ahead_kb: Option<u64>,
         /// read_ahead_kb in sectors of 512 bytes, as blockdev --getra
         read_ahead_sectors: Option<u64>,
-        /// Does the device call itself rotating? Virtual disks often do wrongly
+        /// Does the device call itself rotating? Virtual disks often do so wrongly
         rotational: Option<bool>,
         /// Type of the file system
         fs_type: Option<Text>,
@@ -94,7 +94,7 @@ row! {
         read_bytes: u64,
         /// ms that reads took, summed, with queueing; 0 again after 2^32, as all ms here
         read_ms: u64,
-        /// Writes completed since the device appeared
+        /// Writes completed
         writes: u64,
         /// Writes merged into queued ones
         writes_merged: u64,
@@ -132,11 +132,11 @@ row! {
         blks_total: u64,
         /// Blocks in shared buffers (of a temporary table: in the session's own)
         shared_blks: u64,
-        /// The same in percent; NULL for an empty fork
+        /// Percent of the fork in shared buffers; NULL if it is empty
         shared_pct: Option<f64>,
         /// Bytes in the OS cache; NULL on ZFS, which has a cache of its own
         os_cached_bytes: Option<u64>,
-        /// The same in percent; NULL for an empty fork, and on ZFS
+        /// Percent of the fork in the OS cache; NULL if it is empty, and on ZFS
         os_pct: Option<f64>,
         /// Bytes in the OS cache that are not on storage yet; NULL before Linux 6.5
         os_dirty_bytes: Option<u64>,
@@ -158,9 +158,9 @@ row! {
         os_bytes_before: u64,
         /// Bytes in the OS cache after it
         os_bytes_after: u64,
-        /// Is nothing of the fork left in either?
+        /// Is nothing of the fork left in either cache?
         complete: bool,
-        /// Why something stayed
+        /// Why something stayed in a cache
         notes: Vec<String>,
     }
 }

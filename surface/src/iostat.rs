@@ -67,7 +67,8 @@ row! {
         cpu_steal_pct: Option<f64>,
         /// Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
-        /// Percent of the interval in which all tasks that had work waited for I/O (full of it)
+        /// Percent of the interval in which all tasks that had work waited for I/O (full of
+        /// /proc/pressure/io)
         io_pressure_full_pct: Option<f64>,
         /// Part of rmib_s that the server's cgroup read; NULL without a cgroup that counts I/O
         cgroup_rmib_s: Option<f64>,

@@ -60,12 +60,12 @@ pub const FUNCTIONS: &[Function] = &[Function {
             Times what planner costs stand for: reading a block from shared buffers, the OS page cache and \
             the device, in order, at random, and ascending with gaps at several densities and \
             effective_io_concurrency settings. Takes 14 s by default, up to twice that if a time is not \
-            known to within a tenth by then. Drops what it reads from the device from the OS page cache. Of \
-            a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, \
-            which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, \
-            and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and \
-            the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, \
-            max_p99, precision, wait",
+            known to within a tenth by then. What it reads from the device it drops from the OS page cache \
+            afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with \
+            cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. \
+            Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of \
+            sequential, random and the depths of sparse; all together may read their sum), max_iops, \
+            max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{1}', '{1}', '2 ms', cold => true",
     errors: &[],
 }];

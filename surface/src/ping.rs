@@ -13,7 +13,7 @@ row! {
         request: Option<u64>,
         /// read: a block of the relation; write: one of a scratch file
         op: Option<&'static str>,
-        /// The first read or write? Leave it out of means
+        /// Is it the first read or the first write? Leave it out of means
         warmup: Option<bool>,
         /// Time of the system call in us; no sync follows a write. NULL if the row is void
         lat_us: Option<f64>,

@@ -19,8 +19,8 @@ row! {
         mib_s: Option<f64>,
         /// Time per block in us, without the work of the server
         block_us: Option<f64>,
-        /// The smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)?
-        /// NULL if a row is void or has no interval, or if the call was ended early
+        /// Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by
+        /// 10 %)? NULL if a row is void or has no interval, or if the call was ended early
         best: Option<bool>,
         /// Command for root that sets this window until the next boot; sessions keep that with which they
         /// opened a file

@@ -18,7 +18,8 @@ row! {
         path: &'static str,
         /// MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause
         mib_s: Option<f64>,
-        /// us per block; NULL if mib_s is. Of more than 20 slices of 1 ms the first is warm-up
+        /// us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as
+        /// warm-up
         block_us: Option<f64>,
         /// Blocks read, with holes
         blks: u64,
@@ -34,9 +35,9 @@ row! {
         shared_blks_read: Option<i64>,
         /// Path server: dirty buffers written to make room; else NULL
         shared_blks_written: Option<u64>,
-        /// The same of a temporary table: found in the session's own buffers
+        /// Path server, temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,
-        /// The same: read into them
+        /// Path server, temporary table: blocks read into the session's own buffers
         local_blks_read: Option<i64>,
         /// Blocks read that the OS cache held before the scan, without holes
         os_blks_cached: Option<u64>,
@@ -88,7 +89,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         Times a scan of a relation on up to three paths, with the tier that served the blocks and what the \
-        devices did. By default each path lasts at most pg_io_probe.row_duration and reads \
+        devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most \
         pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on \
         io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, \
         max_mib_s, max_util_pct, max_p99, precision, wait, start_blk",

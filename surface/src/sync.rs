@@ -40,8 +40,8 @@ row! {
         histogram: Option<Json>,
         /// Longest operation in us
         max_us: Option<f64>,
-        /// Does this server sync its WAL just so (wal_sync_method, O_DIRECT)? NULL in open_sync_size,
-        /// other_fd and no_sync
+        /// Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in
+        /// open_sync_size, other_fd and no_sync
         in_use: Option<bool>,
         /// Was the file opened with O_DIRECT?
         direct: bool,

@@ -12,7 +12,7 @@ row! {
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
         /// random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order;
-        /// checkpoint: half of the blocks in order; copy: in order, as COPY
+        /// checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY
         pattern: &'static str,
         /// direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after
         /// each of five turns
