@@ -41,7 +41,7 @@ CREATE TYPE io_probe_device_full_row AS (
 COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
 COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each';
 COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra';
@@ -51,7 +51,7 @@ COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system
 COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
 COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes that are free for others than root';
 COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of the file system';
-COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Device on which the file system sits: a partition, dm, md or the disk';
+COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'What the file system sits on: a partition, dm, md or the disk';
 COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
 COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers';
 COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests in the kernel''s queue for the device';
@@ -61,9 +61,9 @@ COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit 
 COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that it writes without reading first';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that it prefers; 0 if it states none';
-COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which the partition or device is out of alignment';
+COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which it is out of alignment';
 COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does it start on a boundary of physical_block_size and optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
 COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
@@ -71,7 +71,7 @@ COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the d
 COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
 COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here';
 COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported if no block device is known behind the directory';
-COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why, one sentence per element';
+COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why';
 
 CREATE TYPE io_probe_device_row AS (
     object        text,
@@ -87,7 +87,7 @@ CREATE TYPE io_probe_device_row AS (
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
 COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each';
+COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each';
 COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
 COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
@@ -119,23 +119,23 @@ CREATE TYPE io_probe_counters_row AS (
 COMMENT ON TYPE io_probe_counters_row IS 'Row of io_probe_counters: one device';
 COMMENT ON COLUMN io_probe_counters_row.sampled_at IS 'When the counters were read';
 COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, such as vda';
-COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed';
 COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'ms that all reads took together, queueing included; 0 again after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed since the device appeared';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'ms that reads took, summed, with queueing; 0 again after 2^32, as all ms here';
+COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
 COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
-COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'ms that all writes took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'ms that writes took';
 COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; NULL before Linux 4.18, as the next three';
 COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
-COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'ms that all discards took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'ms that discards took';
 COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; NULL before Linux 5.5, as flush_ms';
-COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'ms that all flushes took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'ms that flushes took';
 COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight when the counters were read';
-COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'ms with at least one request in flight; 0 again after 2^32';
-COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'ms that all requests took together, queueing included; 0 again after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'ms with a request in flight';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'ms that all requests took, summed';
 
 CREATE TYPE io_probe_cache_row AS (
     fork            text,
@@ -150,12 +150,12 @@ CREATE TYPE io_probe_cache_row AS (
 COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
 COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
-COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks of it in shared buffers (of a temporary table: in the session''s own)';
-COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'shared_blks in percent of blks_total; NULL for an empty fork';
-COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes of it in the OS cache; NULL on ZFS, which has a cache of its own';
-COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'os_cached_bytes in percent of the fork; NULL for an empty fork, and on ZFS';
-COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes of it in the OS cache that are not on storage yet; NULL before Linux 6.5';
-COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes in blocks that were never written: the device has nothing to read for them';
+COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (of a temporary table: in the session''s own)';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the fork in shared buffers; NULL if it is empty';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS cache; NULL on ZFS, which has a cache of its own';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the fork in the OS cache; NULL if it is empty, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS cache that are not on storage yet; NULL before Linux 6.5';
+COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of blocks never written: the device has nothing to read for them';
 
 CREATE TYPE io_probe_evict_row AS (
     fork               text,
@@ -168,12 +168,12 @@ CREATE TYPE io_probe_evict_row AS (
 );
 COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
 COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks of it in shared buffers before the call';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks of it in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes of it in the OS cache after the call';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in shared buffers and in the OS cache?';
-COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache, one sentence per element';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after it';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in either cache?';
+COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache';
 
 CREATE TYPE io_probe_progress_row AS (
     pid        integer,
@@ -225,7 +225,7 @@ CREATE FUNCTION io_probe_counters()
 RETURNS SETOF io_probe_counters_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
-COMMENT ON FUNCTION io_probe_counters() IS 'Look: Cumulative counters of the devices below the server, each since the device appeared. Causes no I/O. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_counters() IS 'Look: Cumulative counters of the devices below the server, since each appeared. Causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
 
@@ -233,7 +233,7 @@ CREATE FUNCTION io_probe_cache(rel regclass)
 RETURNS SETOF io_probe_cache_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
-COMMENT ON FUNCTION io_probe_cache(regclass) IS 'Look: How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks all buffer headers; reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS 'Look: How much of a relation is in shared buffers and in the OS page cache. Walks all buffer headers; reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
 
@@ -241,7 +241,7 @@ CREATE FUNCTION io_probe_evict(rel regclass)
 RETURNS SETOF io_probe_evict_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
-COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Measure: Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server can (from PostgreSQL 17 on), from shared buffers. Other sessions will read it from the device again. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Measure: Writes the dirty pages of a relation, then drops it from the OS page cache and, from PostgreSQL 17 on, from shared buffers, for all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
 REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_progress()
@@ -256,7 +256,7 @@ CREATE FUNCTION io_probe_check()
 RETURNS SETOF io_probe_check_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
-COMMENT ON FUNCTION io_probe_check() IS 'Look: What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_check() IS 'Look: What this server and its kernel allow. Reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;
 
@@ -312,23 +312,23 @@ CREATE TYPE io_probe_seqscan_full_row AS (
 COMMENT ON TYPE io_probe_seqscan_full_row IS 'Row of io_probe_seqscan_full: one path';
 COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
 COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true if it was verified that none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting and writing back';
+COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, with holes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, a note says why';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that no block was in the OS cache before, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the rate';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_full_row.depth IS 'Requests in flight; NULL if the server decides';
-COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_seqscan_full_row.fork IS 'Fork of the relation: main, fsm, vm or init';
 COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device IS 'Devices behind the relation';
@@ -338,10 +338,10 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call nam
 COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of it';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
@@ -351,10 +351,10 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from 
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
 COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
 COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_seqscan_row AS (
     path       text,
@@ -370,13 +370,13 @@ CREATE TYPE io_probe_seqscan_row AS (
 COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
 COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
 COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
 COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks from the OS cache';
 COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_seqscan(
     rel regclass,
@@ -391,7 +391,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks and what the devices did. The paths share the duration (by default each lasts at most pg_io_probe.row_duration); each reads at most max_bytes (pg_io_probe.default_max_bytes). Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, with the tier that served the blocks and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
@@ -472,30 +472,30 @@ CREATE TYPE io_probe_random_full_row AS (
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
 COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
+COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit what that allowed';
 COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
-COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, a note says what ended the run';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true if it was verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
-COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
+COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each once, with warm-up and holes';
+COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, a note says why';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
+COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall clock in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
-COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
-COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
-COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache';
+COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that no cache served, without holes';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
+COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us, part of no other time';
-COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean us from when a fetch was due to its end; only under max_iops alone, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of that time in us';
-COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
-COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
-COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: reads that the server may issue ahead';
+COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_random_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_random_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_random_full_row.device IS 'Devices behind the relation';
@@ -505,10 +505,10 @@ COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_random_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of it';
 COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
@@ -518,15 +518,15 @@ COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from s
 COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
 COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
 
 CREATE TYPE io_probe_random_row AS (
     path       text,
@@ -542,15 +542,15 @@ CREATE TYPE io_probe_random_row AS (
 );
 COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
 COMMENT ON COLUMN io_probe_random_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
-COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit what that allowed';
+COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_random_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_random_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_random(
     rel regclass,
@@ -564,7 +564,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row each, with the tier that served them and what the devices did. Duration, max_bytes and cold as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in random order on up to three paths, with the tier that served them and what the devices did. Duration, max_bytes and cold as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
@@ -620,13 +620,13 @@ COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one dept
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
-COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall clock of this depth in ms';
 COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation';
@@ -636,17 +636,17 @@ COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names
 COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
 
 CREATE TYPE io_probe_depth_row AS (
     depth       integer,
@@ -663,14 +663,14 @@ CREATE TYPE io_probe_depth_row AS (
 COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second of wall-clock time';
-COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_depth_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_depth(
     rel regclass,
@@ -683,7 +683,7 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths, one row each, and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64), and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
@@ -725,10 +725,10 @@ CREATE TYPE io_probe_ping_full_row AS (
 );
 COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
 COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
-COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is this the first read or the first write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: one of a scratch file';
+COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is it the first read or the first write? Leave it out of means';
 COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Of a read: os if the block was in the OS cache, else device';
 COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
@@ -740,9 +740,9 @@ COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names'
 COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_ping_row AS (
     request   bigint,
@@ -756,13 +756,13 @@ CREATE TYPE io_probe_ping_row AS (
 );
 COMMENT ON TYPE io_probe_ping_row IS 'Row of io_probe_ping: one request';
 COMMENT ON COLUMN io_probe_ping_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
+COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: one of a scratch file';
 COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
+COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Of a read: os if the block was in the OS cache, else device';
 COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_ping_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_ping_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_ping(
     rel regclass,
@@ -829,25 +829,25 @@ CREATE TYPE io_probe_sync_full_row AS (
     ci_high               double precision
 );
 COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
 COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all';
-COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean us of an operation; at a depth over 1, elapsed time over all commits';
+COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200';
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
-COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
-COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest time of an operation in microseconds';
+COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest operation in us';
 COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations measured, without the first of each turn, which is warm-up';
+COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations, without the first of each turn (warm-up)';
 COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
-COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made them durable: by the open methods each write is one; fewer than ops if committers shared some';
-COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes that the device completed per operation, for all processes; many kernels count a flush as one more';
+COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made them durable; by the open methods each write is one';
+COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes of the device per operation, for all processes; many kernels count a flush as one more';
 COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if writes pass it (FUA)';
-COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Time spent in the operations, in milliseconds';
+COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Time of the operations in ms';
 COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
@@ -855,10 +855,10 @@ COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the dev
 COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of it';
 
@@ -875,16 +875,16 @@ CREATE TYPE io_probe_sync_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
 COMMENT ON COLUMN io_probe_sync_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
-COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
+COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
 COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
-COMMENT ON COLUMN io_probe_sync_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_sync(
     spcname text DEFAULT NULL,
@@ -897,7 +897,7 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. By default a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes, ''{all}'' the sections of pg_test_fsync, with writes of write_kb (by default a WAL block). All rows take turns and share the duration; without a duration each row lasts at most pg_io_probe.row_duration, and all together half of pg_io_probe.max_duration. depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server would wait; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. By default a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes, ''{all}'' the sections of pg_test_fsync, with writes of write_kb (by default a WAL block). depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
@@ -948,18 +948,18 @@ CREATE TYPE io_probe_write_full_row AS (
     ci_high     double precision
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
-COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
+COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
 COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second, on path os with the time of the syncs';
 COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median of a write in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
-COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Their time in ms, with the syncs';
 COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote meanwhile, for all processes';
@@ -971,10 +971,10 @@ COMMENT ON COLUMN io_probe_write_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_write_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_write_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of it';
 
@@ -991,16 +991,16 @@ CREATE TYPE io_probe_write_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
-COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second, on path os with the time of the syncs';
-COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_write(
     spcname text DEFAULT NULL,
@@ -1096,9 +1096,9 @@ COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_mix_row AS (
     load      text,
@@ -1122,7 +1122,7 @@ COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile in us';
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
 COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_mix(
     rel regclass,
@@ -1216,9 +1216,9 @@ COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call nam
 COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_sustain_row AS (
     pattern text,
@@ -1240,7 +1240,7 @@ COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, 
 COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
 COMMENT ON COLUMN io_probe_sustain_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
 COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_sustain(
     rel regclass,
@@ -1312,39 +1312,39 @@ CREATE TYPE io_probe_iostat_full_row AS (
 COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with a request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB read a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean ms from queueing to completion of a read';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean ms of a read, queueing included';
 COMMENT ON COLUMN io_probe_iostat_full_row.rareq_kb IS 'Mean size of a read in kB';
 COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued ones a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB written a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean ms from queueing to completion of a write';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean ms of a write';
 COMMENT ON COLUMN io_probe_iostat_full_row.wareq_kb IS 'Mean size of a write in kB';
 COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued ones a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed a second; NULL before Linux 4.18';
 COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB discarded a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean ms from queueing to completion of a discard';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean ms of a discard';
 COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard in kB';
 COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed a second; NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms from queueing to completion of a flush';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, niced processes and guests included. The five cpu_ columns add up to 100';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of CPU time in the kernel, interrupts included';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of CPU time that was idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of CPU time that was idle without I/O outstanding';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of CPU time that the hypervisor gave to others';
-COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms of a flush';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, with niced processes and guests. The five cpu_ columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent in the kernel, with interrupts';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent idle with I/O outstanding: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent idle without I/O outstanding';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL as cgroup_rmib_s';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'How long the interval really lasted, in ms';
-COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_iostat_row AS (
     sample     integer,
@@ -1361,20 +1361,20 @@ CREATE TYPE io_probe_iostat_row AS (
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with at least one request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with a request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
 COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed a second';
 COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read a second';
-COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean ms from queueing to completion of a read';
+COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean ms of a read, queueing included';
 COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB written a second';
-COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean ms from queueing to completion of a write';
-COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean ms of a write';
+COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 1, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Causes no I/O and takes no lock, so it runs beside a probe. pg_monitor may call it. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Causes no I/O, and runs beside a probe. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
@@ -1411,11 +1411,11 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the rows for what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL, which the server counts at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL, counted at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
 COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'Start of its query, 32 characters on one line';
 COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
@@ -1440,11 +1440,11 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the rows for what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what the I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL, which the server counts at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL, counted at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
 COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
 COMMENT ON COLUMN io_probe_sessions_row.query IS 'Start of its query, 32 characters on one line';
 
@@ -1452,7 +1452,7 @@ CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAUL
 RETURNS SETOF io_probe_sessions_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, then two rows for what else the devices moved: all together are what the devices did. Causes no I/O and takes no lock, so it runs beside a probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, then two rows for what else the devices moved. Causes no I/O, and runs beside a probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
 
@@ -1506,15 +1506,15 @@ CREATE TYPE io_probe_readahead_full_row AS (
 COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
 COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
-COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot; sessions keep that with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
-COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Turns that count: without the first of each window, and kernel turns that other work disturbed';
+COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: us of the page cache per block, measured at the setting in force, part of block_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Turns that count: without the first of each window, and disturbed ones of the kernel';
 COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Blocks read in the turns that count';
-COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Wall clock of all turns in ms, with those that are left out';
+COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Wall clock of all turns in ms';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached';
 COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How reads were issued: pread for kernel; io_uring or threads for emulated';
 COMMENT ON COLUMN io_probe_readahead_full_row.started_at IS 'When the call, or this path of it, started';
@@ -1525,20 +1525,20 @@ COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call n
 COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of it';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_readahead_row AS (
     window_kb bigint,
@@ -1555,14 +1555,14 @@ CREATE TYPE io_probe_readahead_row AS (
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
 COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
+COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
 COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_readahead(
     rel regclass,
@@ -1573,7 +1573,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows, one row each, and changes no setting: the window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows, and changes no setting: the window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1618,14 +1618,14 @@ CREATE TYPE io_probe_page_cost_full_row AS (
 );
 COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one way to read a block, or the work on a tuple';
 COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: as a sequential scan. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: in order; random: one block after the other in no order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the server decides';
 COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
 COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
-COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that the OS cache held before: 0 or nearly 0 for tier device';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Turns, also slow ones that block_us leaves out; of tier device the first is warm-up if there are over three. Pattern tuple: pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that the OS cache held before';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the page; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Turns, also those that block_us leaves out; of pattern tuple pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation';
@@ -1635,10 +1635,10 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call n
 COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of it';
 
@@ -1656,15 +1656,15 @@ CREATE TYPE io_probe_page_cost_row AS (
 );
 COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one way to read a block, or the work on a tuple';
 COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: as a sequential scan. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: in order; random: one block after the other in no order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the server decides';
 COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
-COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
-COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
+COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the page; else NULL';
 COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
 COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_page_cost(
     rel regclass,
@@ -1678,7 +1678,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings, which all take turns. Takes 14 s at most by default, up to twice that if a time is not known to within a tenth by then. Reads from the device what the OS page cache does not hold, and drops it from there afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, up to twice that if a time is not known to within a tenth by then. What it reads from the device it drops from the OS page cache afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1810,17 +1810,17 @@ COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_fu
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the index''s rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
 COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
 COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks that is reached in no order or backwards: the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks reached in no order or backwards: the kernel does not read ahead';
 COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; only btree is looked at';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
 COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; index entries looked at; ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
-COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 
 CREATE TYPE io_probe_correlation_row AS (
     index         regclass,
@@ -1837,18 +1837,18 @@ COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one in
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
-COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the index''s rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
 COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
 COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
 COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks that is reached in no order or backwards: the kernel does not read ahead';
-COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
+COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks reached in no order or backwards: the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 
 CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Where the rows of a table''s indexes lie, beside the correlation that the planner uses, one row per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level security) is NULL';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Where the rows of a table''s indexes lie, beside the correlation that the planner uses. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level security) is NULL';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
@@ -1930,7 +1930,7 @@ CREATE TYPE io_probe_explain_full_row AS (
     device_ms         double precision
 );
 COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
-COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums';
+COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL for the sums';
 COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Number of the node above it; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
 COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'As EXPLAIN prints it; of the sums: the disk (at least half of the time was waiting for it), partly the disk (a tenth), not the disk, or unknown';
@@ -1939,29 +1939,29 @@ COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads,
 COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads';
 COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query of what the node scans';
 COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL if it scans nothing';
-COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks that the node itself found in shared buffers';
-COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks that the node itself read into shared buffers';
-COMMENT ON COLUMN io_probe_explain_full_row.os_mib IS 'MiB that the node itself read from the OS cache; NULL if unknown';
-COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the device for the node itself, with what the kernel read ahead, also in vain';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files that the node itself read';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files that the node itself wrote';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms that the node itself spent on temporary files: a sort, a hash or a CTE that spilled';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, as TIMING would be slow';
-COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'ms in the node and below it; of parallel processes the mean';
-COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'How many processes ran this part of the plan: below a Gather the workers and the leader, else 1';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks found in shared buffers by the node itself, as all figures';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks read into shared buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the device, with what the kernel read ahead, also in vain';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files read and written';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files read';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files written';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms spent on temporary files: a sort, a hash or a CTE that spilled';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'ms in the node and below it';
+COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'Processes that ran this part of the plan: below a Gather the workers and the leader, else 1';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
 COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that the node returned';
 COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, summed over all processes';
 COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost up to the first row';
 COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
-COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables that the node itself found in the session''s own buffers';
-COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables that the node itself read';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables found in the session''s own buffers';
+COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables read';
 COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms that the node itself would wait by measured times: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
-COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms of the node''s blocks if all of shared_blks_read came from the OS cache';
-COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all came from the device, in the order in which the node reaches them; io_ms is less if waiting overlaps with work (from 18 on)';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms of waiting by measured times: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
+COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms if all of shared_blks_read came from the OS cache';
+COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all came from the device, in the node''s order; io_ms is less if waiting overlaps with work (from 18 on)';
 
 CREATE TYPE io_probe_explain_row AS (
     node       text,
@@ -1975,11 +1975,11 @@ CREATE TYPE io_probe_explain_row AS (
 COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
 COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; of the sums behind =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms, as TIMING would be slow';
-COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB that the node itself read from the OS cache; NULL if unknown';
-COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device for the node itself, with what the kernel read ahead, also in vain';
-COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files that the node itself read and wrote';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
+COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device, with what the kernel read ahead, also in vain';
+COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files read and written';
 
 CREATE TYPE io_probe_explain_text_row AS (
     plan text
@@ -1991,7 +1991,7 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Plan of one query as rows, one per node. With execute => true the query is run, in a read-only subtransaction: each row has the blocks and times of the node itself and who served them, and a last row the sums and whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Plan of one query, a row per node. With execute => true the query is run, read-only: each row has the blocks and times of the node itself and who served them, a last row the sums and whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -2267,21 +2267,21 @@ CREATE TYPE io_probe_compare_full_row AS (
 );
 COMMENT ON TYPE io_probe_compare_full_row IS 'Row of io_probe_compare_full: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
-COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'The figure: a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.unit IS 'Unit of a and b; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
-COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
-COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count: the error within the runs, or the noise from run to run if that is larger (runs close in time share part of it). NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series and configurations and, for labels, the labels'' own runs, without runs that others disturbed. With fewer than 10 nothing can be told';
-COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may tell, if they are like those that there are; NULL if none are lacking, more than 1,000, or something else';
-COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in run_a, or in the runs of label_a; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (as better or worse, but no setting that differs can touch it). NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'Percent by which the greater figure must exceed the smaller to count: the error within the runs, or the noise from run to run if that is larger. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Runs from which the noise is known: earlier ones of the same series, and those of the labels, without disturbed ones. With fewer than 10 nothing can be told';
+COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may tell, if they are like these; NULL if none, more than 1,000, or something else is lacking';
+COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on the side of a; NULL for a figure';
 COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting on the side of b';
 COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_compare_full_row.notes IS 'What limits the verdict, one sentence per element';
+COMMENT ON COLUMN io_probe_compare_full_row.notes IS 'What limits the verdict';
 
 CREATE TYPE io_probe_compare_row AS (
     probe   text,
@@ -2295,13 +2295,13 @@ CREATE TYPE io_probe_compare_row AS (
 );
 COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument that differs';
-COMMENT ON COLUMN io_probe_compare_row.metric IS 'Name of the figure, which is a column of the probe; NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_row.metric IS 'The figure: a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
-COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (it moved by more than the noise, but no setting that differs can touch it). NULL for a setting that differs';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side, under two labels. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (as better or worse, but no setting that differs can touch it). NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side. For a setting or an argument: its values in a and b';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2324,20 +2324,20 @@ CREATE TYPE io_probe_changes_full_row AS (
 COMMENT ON TYPE io_probe_changes_full_row IS 'Row of io_probe_changes_full: one figure of one series';
 COMMENT ON COLUMN io_probe_changes_full_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_changes_full_row.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_changes_full_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
-COMMENT ON COLUMN io_probe_changes_full_row.metric IS 'Name of the figure, which is a column of the probe';
+COMMENT ON COLUMN io_probe_changes_full_row.item IS 'Row of the probe, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_changes_full_row.metric IS 'The figure: a column of the probe';
 COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of the figure';
 COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Its geometric mean in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
-COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
-COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'Percent of the smaller figure by which the greater must exceed it for a difference to count. The more figures the call compares, the larger it is. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of runs before the last runs that count: those that others disturbed are set aside while enough others are left; with fewer than 10 nothing can be told';
-COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may tell (argument last, if it is larger by as many), if they are like those that there are; NULL if none are lacking, more than 1,000, or something else';
+COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object; for can''t tell what is lacking';
+COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'Percent by which the greater figure must exceed the smaller to count; larger the more figures the call compares. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Earlier runs that count: without disturbed ones, if enough others are left; with fewer than 10 nothing can be told';
+COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may tell (with argument last larger by as many), if they are like these; NULL if none, more than 1,000, or something else is lacking';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
-COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict, one sentence per element';
+COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict';
 
 CREATE TYPE io_probe_changes_row AS (
     probe   text,
@@ -2352,12 +2352,12 @@ CREATE TYPE io_probe_changes_row AS (
 COMMENT ON TYPE io_probe_changes_row IS 'Row of io_probe_changes: one figure of one series';
 COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
-COMMENT ON COLUMN io_probe_changes_row.metric IS 'Name of the figure, which is a column of the probe';
+COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe, such as direct or depth 8';
+COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the probe';
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Its geometric mean in the last runs';
-COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object; and for can''t tell what is lacking, such as how many more runs';
+COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object; for can''t tell what is lacking';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
@@ -2379,7 +2379,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series or, if the other label lacks the series, with that of the same probe, object and arguments. Of the same probe and object with other arguments, the arguments are shown. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s in the same series, or else of the same probe, object and arguments. Arguments that differ are shown. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -2395,7 +2395,7 @@ CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAU
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows the figures of what is in use (for sync the current method, for readahead the kernel''s window, for scans and random reads all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows what is in use (the current sync method, the kernel''s readahead window, all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
@@ -2613,23 +2613,23 @@ COMMENT ON COLUMN io_probe_seqscan_history.run_started_at IS 'When the probe was
 COMMENT ON COLUMN io_probe_seqscan_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
 COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, including blocks that were never written (hole_blks)';
-COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, a note says what ended the scan';
-COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true if it was verified that none of the blocks read was in the OS cache before, nor (path server) in shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting and writing back';
+COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
+COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, with holes';
+COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, a note says why';
+COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: verified that no block was in the OS cache before, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the rate';
-COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
+COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate';
+COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
 COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_history.depth IS 'Requests in flight; NULL if the server decides';
-COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_seqscan_history.fork IS 'Fork of the relation: main, fsm, vm or init';
 COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_seqscan_history.device IS 'Devices behind the relation';
@@ -2639,10 +2639,10 @@ COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of it';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
@@ -2652,10 +2652,10 @@ COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from s
 COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
 COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
 COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_seqscan_history TO pg_monitor;
 
 CREATE VIEW io_probe_random_history AS
@@ -2728,30 +2728,30 @@ COMMENT ON COLUMN io_probe_random_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_random_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_random_history.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a rate limit: what that allowed';
+COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit what that allowed';
 COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each at most once, with warm-up and holes';
-COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, a note says what ended the run';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'true if it was verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
-COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall clock in ms, with pauses and looks at the caches, without evicting and writing back';
+COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each once, with warm-up and holes';
+COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, a note says why';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
+COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall clock in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
-COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache right before';
-COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that neither shared buffers nor the OS cache served, without holes';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers (of a temporary table: the session''s own) that were written to make room; else NULL';
-COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for other sessions too)';
+COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache';
+COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that no cache served, without holes';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
+COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us, part of no other time';
-COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the rate, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean us from when a fetch was due to its end; only under max_iops alone, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of that time in us';
-COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
-COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many reads the server may issue ahead';
-COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method';
+COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: reads that the server may issue ahead';
+COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_random_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_random_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_random_history.device IS 'Devices behind the relation';
@@ -2761,10 +2761,10 @@ COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names
 COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_random_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_random_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of it';
 COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
@@ -2774,15 +2774,15 @@ COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from st
 COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
 COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_random_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_random_history.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
 CREATE VIEW io_probe_depth_history AS
@@ -2831,13 +2831,13 @@ COMMENT ON COLUMN io_probe_depth_history.label IS 'What the caller called the ru
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second of wall-clock time';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL without that argument';
-COMMENT ON COLUMN io_probe_depth_history.engine IS 'How the reads were issued. pread: one at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, with holes';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall clock of this depth in ms';
 COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
 COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation';
@@ -2847,17 +2847,17 @@ COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names'
 COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_depth_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_depth_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_history.histogram IS 'How many fetches there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_depth_history.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
 CREATE VIEW io_probe_ping_history AS
@@ -2893,10 +2893,10 @@ COMMENT ON COLUMN io_probe_ping_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_ping_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_ping_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_ping_history.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: a block of a scratch file in its tablespace';
-COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is this the first read or the first write? Leave it out of means';
+COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: one of a scratch file';
+COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is it the first read or the first write? Leave it out of means';
 COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Of a read: os if the block was in the OS cache right before, else device';
+COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Of a read: os if the block was in the OS cache, else device';
 COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option or argument seed repeats it';
@@ -2908,9 +2908,9 @@ COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_ping_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_ping_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 GRANT SELECT ON io_probe_ping_history TO pg_monitor;
 
 CREATE VIEW io_probe_sync_history AS
@@ -2958,25 +2958,25 @@ COMMENT ON VIEW io_probe_sync_history IS 'What io_probe_sync_full returned in th
 COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sync_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: a write, synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
 COMMENT ON COLUMN io_probe_sync_history.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits of all committers. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean time of an operation in us; at a depth over 1, elapsed time over the commits of all';
-COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median of an operation in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean us of an operation; at a depth over 1, elapsed time over all commits';
+COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200';
 COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
-COMMENT ON COLUMN io_probe_sync_history.histogram IS 'How many operations there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
-COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest time of an operation in microseconds';
+COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest operation in us';
 COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_history.ops IS 'Operations measured, without the first of each turn, which is warm-up';
+COMMENT ON COLUMN io_probe_sync_history.ops IS 'Operations, without the first of each turn (warm-up)';
 COMMENT ON COLUMN io_probe_sync_history.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
-COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Syncs that made them durable: by the open methods each write is one; fewer than ops if committers shared some';
-COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes that the device completed per operation, for all processes; many kernels count a flush as one more';
+COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Syncs that made them durable; by the open methods each write is one';
+COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes of the device per operation, for all processes; many kernels count a flush as one more';
 COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if writes pass it (FUA)';
-COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Time spent in the operations, in milliseconds';
+COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Time of the operations in ms';
 COMMENT ON COLUMN io_probe_sync_history.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
@@ -2984,10 +2984,10 @@ COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the devi
 COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_sync_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sync_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_sync_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of it';
 GRANT SELECT ON io_probe_sync_history TO pg_monitor;
@@ -3034,18 +3034,18 @@ COMMENT ON VIEW io_probe_write_history IS 'What io_probe_write_full returned in 
 COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one behind the other, as COPY';
-COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is written once more and after each of five turns';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
+COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
 COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second, on path os with the time of the syncs';
 COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median of a write in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
+COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_history.histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)';
-COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean time of a sync in milliseconds; NULL on path direct';
+COMMENT ON COLUMN io_probe_write_history.histogram IS 'Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Writes that were measured';
 COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Their time in ms, with the syncs';
 COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote meanwhile, for all processes';
@@ -3057,10 +3057,10 @@ COMMENT ON COLUMN io_probe_write_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_write_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_write_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_write_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of it';
 GRANT SELECT ON io_probe_write_history TO pg_monitor;
@@ -3141,9 +3141,9 @@ COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_mix_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_mix_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
 
 CREATE VIEW io_probe_sustain_history AS
@@ -3214,9 +3214,9 @@ COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_sustain_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
 GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
 
 CREATE VIEW io_probe_readahead_history AS
@@ -3269,15 +3269,15 @@ COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe w
 COMMENT ON COLUMN io_probe_readahead_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
 COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold sequential scan that reads one block at a time: block size over block_us';
+COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is this the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
-COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Shell command for root that sets this window until the next boot; sessions keep that with which they opened a file';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot; sessions keep that with which they opened a file';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
-COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: cost of the page cache per block in us, measured at the setting in force, part of block_us';
-COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Turns that count: without the first of each window, and kernel turns that other work disturbed';
+COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: us of the page cache per block, measured at the setting in force, part of block_us';
+COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Turns that count: without the first of each window, and disturbed ones of the kernel';
 COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Blocks read in the turns that count';
-COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Wall clock of all turns in ms, with those that are left out';
+COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Wall clock of all turns in ms';
 COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached';
 COMMENT ON COLUMN io_probe_readahead_history.engine IS 'How reads were issued: pread for kernel; io_uring or threads for emulated';
 COMMENT ON COLUMN io_probe_readahead_history.started_at IS 'When the call, or this path of it, started';
@@ -3288,20 +3288,20 @@ COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call na
 COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_readahead_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of it';
 COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
 COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
 COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
 COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with at least one request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
+COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_readahead_history TO pg_monitor;
 
 CREATE VIEW io_probe_page_cost_history AS
@@ -3342,14 +3342,14 @@ COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_page_cost_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_page_cost_history.label IS 'What the caller called the run';
 COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: as a sequential scan. random: one block after the other in no order, as an index scan. sparse: ascending with gaps, as a bitmap heap scan. tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: in order; random: one block after the other in no order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: each block when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the server decides';
 COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
 COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Blocks that were timed; for pattern tuple, tuples';
-COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that the OS cache held before: 0 or nearly 0 for tier device';
-COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the time of the page; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Turns, also slow ones that block_us leaves out; of tier device the first is warm-up if there are over three. Pattern tuple: pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that the OS cache held before';
+COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the page; else NULL';
+COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Turns, also those that block_us leaves out; of pattern tuple pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call, or this path of it, started';
 COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation';
@@ -3359,10 +3359,10 @@ COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call na
 COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation';
-COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'What speaks against this row''s figures: at most two codes of docs/interface.md, the worst first; NULL: nothing';
-COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended the row early; unsupported: not possible here; void: the figures contradict each other';
-COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'What to know about this row, a sentence each. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of random reads, op_us of syncs), in percent of it';
+COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
+COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
 COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
 COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of it';
 GRANT SELECT ON io_probe_page_cost_history TO pg_monitor;

@@ -89,15 +89,12 @@ pub(super) fn cases(
     })
 }
 
-/// In place of the names of all sections.
-const ALL_SECTIONS: &str = "all";
-
 /// The sections that were picked, by default the one that is about commits; where several commit, it is the
 /// only one.
 fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
     let valid: &[Section] = if depth == 1 { &Section::ALL } else { &[Section::WalSegment] };
     if let Some([Some(name)]) = names.as_deref()
-        && &**name == ALL_SECTIONS
+        && Section::EVERY == Some(&**name)
     {
         return Ok(valid.to_vec());
     }

@@ -12,6 +12,8 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     const WHAT: (&'static str, &'static str);
     /// All values, in the order of hints and rows.
     const ALL: &'static [Self];
+    /// What a list may have in place of all names, if anything.
+    const EVERY: Option<&'static str> = None;
 
     fn name(self) -> &'static str;
 
@@ -59,17 +61,22 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     /// The valid names, for a HINT.
     fn hint(valid: &[Self]) -> String {
         let names: Vec<&str> = valid.iter().map(|known| known.name()).collect();
-        format!("Valid {} are {}.", Self::WHAT.1, quoted(&names))
+        let every = Self::EVERY.map_or_else(String::new, |every| format!("; \"{every}\" alone means all"));
+        format!("Valid {} are {}{every}.", Self::WHAT.1, quoted(&names))
     }
 }
 
 /// Gives an enum the names of its variants, in this order:
-/// `named!(ReadPath, "path", "paths", { Os = "os" })`.
+/// `named!(ReadPath, "path", "paths", { Os = "os" })`; before the braces `every "all",` if a word means all.
 macro_rules! named {
-    ($type:ident, $one:literal, $several:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
+    (
+        $type:ident, $one:literal, $several:literal, $(every $every:literal,)?
+        { $($variant:ident = $name:literal),+ $(,)? }
+    ) => {
         impl $crate::call::named::NamedEnum for $type {
             const WHAT: (&'static str, &'static str) = ($one, $several);
             const ALL: &'static [Self] = &[$(Self::$variant),+];
+            $(const EVERY: Option<&'static str> = Some($every);)?
 
             fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -81,7 +88,7 @@ pub(crate) use named;
 
 named!(Fork, "fork", "forks", { Main = "main", FreeSpace = "fsm", Visibility = "vm", Init = "init" });
 
-named!(Section, "section", "sections", {
+named!(Section, "section", "sections", every "all", {
     OneWrite = "one_write",
     TwoWrites = "two_writes",
     OpenSyncSize = "open_sync_size",

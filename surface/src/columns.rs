@@ -11,17 +11,16 @@ const HEAD: &str = "\
 # Every function, column and setting
 
 `make printed` prints this page from `surface/`: do not edit it. The texts are those of `\\df+`, `\\dT+`,
-`\\d+` and `pg_settings`; `\\df` and `\\dT+` also have the types. [reading.md](reading.md) says how to act on
-what you see.
+`\\d+` and `pg_settings`. [reading.md](reading.md) says how to act on what you see.
 
 ## Functions
 
 Names stand without `io_probe_`. Columns in **bold** are those of `io_probe_X`; its twin `io_probe_X_full`
 takes the same arguments and returns all columns, also the [shared ones](#shared-columns) named below its own.
-A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Defaults
-stand after =. Until EXECUTE is granted, only the owner of the extension may call a function, unless it says
-otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes,
-max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
+A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Until
+EXECUTE is granted, only the owner of the extension may call a function, unless it says otherwise. A probe of
+a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops, max_mib_s,
+max_util_pct and max_p99. A figure that is not known is NULL.";
 
 /// What the page says once, in place of each comment.
 const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";
@@ -46,8 +45,8 @@ relation may be gone, or in another cluster. X is";
 const SETTINGS: &str = "\
 ## Settings
 
-[settings.md](settings.md) says how to use them. Roles with GRANT SET ON PARAMETER may set what a superuser
-may.";
+[settings.md](settings.md) says how to use them, `pg_settings` more of each. Where the range begins with 0, 0
+is no limit. Roles with GRANT SET ON PARAMETER may set what a superuser may.";
 
 /// The whole page.
 pub fn columns() -> String {
@@ -191,9 +190,9 @@ impl ColumnGroup {
 
 impl<T> Setting<T> {
     fn cells(&self, default: String, range: String) -> [String; 5] {
-        let [name, short, long] = [self.name, self.short, self.long].map(CStr::to_string_lossy);
+        let [name, short] = [self.name, self.short].map(CStr::to_string_lossy);
         let name = name.trim_start_matches("pg_io_probe.");
-        [name.into(), default, range, self.who.name().into(), format!("{} {}", text(&short), text(&long))]
+        [name.into(), default, range, self.who.name().into(), text(short.trim_end_matches('.'))]
     }
 }
 

@@ -9,10 +9,9 @@ row! {
     row CompareRow "compare" everyday [probe, item, metric, a, b, ratio, verdict, remark] {
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<Text>,
-        /// Row of the probe that the figure is from, such as direct or depth 8; or the setting or argument
-        /// that differs
+        /// Row of the probe, such as direct or depth 8; or the setting or argument that differs
         item: Option<Text>,
-        /// Name of the figure, which is a column of the probe; NULL for a setting
+        /// The figure: a column of the probe; NULL for a setting
         metric: Option<Text>,
         /// Unit of a and b; NULL for a setting
         unit: Option<Text>,
@@ -22,31 +21,28 @@ row! {
         b: Option<f64>,
         /// b divided by a, to four digits
         ratio: Option<f64>,
-        /// Verdict on b against a: better or worse (by more than the noise), same (surely within 30 %), can't
-        /// tell, or other cause (it moved by more than the noise, but no setting that differs can touch it).
-        /// NULL for a setting that differs
+        /// Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can't tell, or
+        /// other cause (as better or worse, but no setting that differs can touch it). NULL for a setting
         verdict: Option<&'static str>,
-        /// can't tell: what is lacking, such as how many more runs of each side, under two labels. For a
-        /// setting or an argument: its values in a and b
+        /// can't tell: what is lacking, such as how many more runs of each side. For a setting or an
+        /// argument: its values in a and b
         remark: Option<Text>,
-        /// Percent of the smaller figure by which the greater must exceed it for a difference to count: the
-        /// error within the runs, or the noise from run to run if that is larger (runs close in time share
-        /// part of it). NULL if the noise is not known
+        /// Percent by which the greater figure must exceed the smaller to count: the error within the runs,
+        /// or the noise from run to run if that is larger. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Number of runs from which the noise is known: earlier runs of the same series and configurations
-        /// and, for labels, the labels' own runs, without runs that others disturbed. With fewer than 10
-        /// nothing can be told
+        /// Runs from which the noise is known: earlier ones of the same series, and those of the labels,
+        /// without disturbed ones. With fewer than 10 nothing can be told
         runs: Option<u32>,
-        /// How many more runs of each side may tell, if they are like those that there are; NULL if none are
-        /// lacking, more than 1,000, or something else
+        /// How many more runs of each side may tell, if they are like these; NULL if none, more than 1,000,
+        /// or something else is lacking
         more_runs: Option<u32>,
-        /// Value of the setting in run_a, or in the runs of label_a; NULL for a figure
+        /// Value of the setting on the side of a; NULL for a figure
         a_setting: Option<Text>,
         /// Value of the setting on the side of b
         b_setting: Option<Text>,
         /// What was measured
         object: Option<Text>,
-        /// What limits the verdict, one sentence per element
+        /// What limits the verdict
         notes: Vec<String>,
     }
 }
@@ -58,9 +54,9 @@ row! {
         probe: Text,
         /// What was measured
         object: Text,
-        /// Row of the probe that the figure is from, such as direct or depth 8
+        /// Row of the probe, such as direct or depth 8
         item: Text,
-        /// Name of the figure, which is a column of the probe
+        /// The figure: a column of the probe
         metric: Text,
         /// Unit of the figure
         unit: Text,
@@ -70,26 +66,25 @@ row! {
         now: Option<f64>,
         /// now divided by before, to four digits
         ratio: Option<f64>,
-        /// Verdict on now against before: better or worse (by more than the noise), same (surely within 30 %)
-        /// or can't tell
+        /// Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can't tell
         verdict: &'static str,
-        /// Arguments in which this series differs from others of the same probe and object; and for can't
-        /// tell what is lacking, such as how many more runs
+        /// Arguments in which this series differs from others of the same probe and object; for can't tell
+        /// what is lacking
         remark: Option<Text>,
-        /// Percent of the smaller figure by which the greater must exceed it for a difference to count. The
-        /// more figures the call compares, the larger it is. NULL if the noise is not known
+        /// Percent by which the greater figure must exceed the smaller to count; larger the more figures the
+        /// call compares. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Number of runs before the last runs that count: those that others disturbed are set aside while
-        /// enough others are left; with fewer than 10 nothing can be told
+        /// Earlier runs that count: without disturbed ones, if enough others are left; with fewer than 10
+        /// nothing can be told
         runs: u32,
-        /// How many more runs may tell (argument last, if it is larger by as many), if they are like those
-        /// that there are; NULL if none are lacking, more than 1,000, or something else
+        /// How many more runs may tell (with argument last larger by as many), if they are like these; NULL
+        /// if none, more than 1,000, or something else is lacking
         more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,
         /// Number of the last run in io_probe_runs
         run_id: i64,
-        /// What limits the verdict, one sentence per element
+        /// What limits the verdict
         notes: Vec<String>,
     }
 }
@@ -120,9 +115,8 @@ pub const FUNCTIONS: &[Function] = &[
         comment: "\
             Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
             is the geometric mean over the latest 50 runs of a label in a series. It is compared with the \
-            other label's figure in the same series or, if the other label lacks the series, with that of \
-            the same probe, object and arguments. Of the same probe and object with other arguments, the \
-            arguments are shown. If the labels take turns, runs that are close in time count as pairs. \
+            other label's in the same series, or else of the same probe, object and arguments. Arguments \
+            that differ are shown. If the labels take turns, runs that are close in time count as pairs. \
             pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
@@ -136,10 +130,10 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Monitor,
         comment: "\
             What moved by more than its noise: the last runs of each series (argument last says how many) \
-            against up to 30 runs before them. It shows the figures of what is in use (for sync the current \
-            method, for readahead the kernel's window, for scans and random reads all paths but os), or all \
-            with all_items => true. If nothing has changed, one call in twenty should call any figure \
-            different (Holm's correction). Reads stored runs only. pg_monitor may call it",
+            against up to 30 runs before them. It shows what is in use (the current sync method, the \
+            kernel's readahead window, all paths but os), or all with all_items => true. If nothing has \
+            changed, one call in twenty should call any figure different (Holm's correction). Reads stored \
+            runs only. pg_monitor may call it",
         example: "1",
         errors: &[],
     },

@@ -16,8 +16,8 @@ row! {
         correlation: Option<f64>,
         /// Correlation that io_probe_correct keeps for the index, if the caller may see the statistics
         kept: Option<f64>,
-        /// Percent of the index's rows that lie far from those before and after them in the index. Up to 5
-        /// percent, those next to one another on one block count once
+        /// Percent of the rows that lie far from those before and after them in the index. Up to 5 percent,
+        /// those next to one another on one block count once
         scattered_pct: Option<f64>,
         /// Blocks from which the other rows come at any moment: up to 4 if the table is in index order
         stretch_blks: Option<u64>,
@@ -25,7 +25,7 @@ row! {
         ordered_blks: Option<u64>,
         /// Blocks that a range of 1 % of the index visits by the samples, each counted once
         range_blks: Option<u64>,
-        /// Part of range_blks that is reached in no order or backwards: the kernel does not read ahead
+        /// Part of range_blks reached in no order or backwards: the kernel does not read ahead
         random_blks: Option<u64>,
         /// Access method of the index; only btree is looked at
         method: Text,
@@ -48,10 +48,10 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Owner,
         comment: "\
-            Where the rows of a table's indexes lie, beside the correlation that the planner uses, one row \
-            per index. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and \
-            SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, \
-            and no row-level security) is NULL",
+            Where the rows of a table's indexes lie, beside the correlation that the planner uses. Reads \
+            some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN \
+            on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level \
+            security) is NULL",
         example: "'public.probed'",
         errors: &[],
     },

@@ -17,13 +17,13 @@ row! {
         iops: Option<f64>,
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
-        /// Is this the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
+        /// Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
         /// 10 %)? NULL under a rate limit, or if a depth has no interval
         best: Option<bool>,
-        /// Is this the depth with the most iops of those whose p99_us is known and at most argument p99? NULL
-        /// without that argument
+        /// Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without
+        /// that argument
         best_within: Option<bool>,
-        /// How the reads were issued. pread: one at a time; io_uring, threads: several at a time
+        /// pread: one read at a time; io_uring, threads: several
         engine: Option<&'static str>,
         /// Blocks fetched at this depth, with holes
         blks: u64,
@@ -31,8 +31,7 @@ row! {
         elapsed_ms: Option<f64>,
         /// Percent of all fetches of the call that came from the device
         device_pct: Option<f64>,
-        /// Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not
-        /// read
+        /// Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read
         hole_blks: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
@@ -64,12 +63,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-            Times random fetches past the OS page cache at several depths, one row each, and marks the knee \
-            of the curve as best. With p99, such as '2 ms', it also marks the depth that gives the most \
-            within it, as best_within. The depths are by default 1, 2, 4 and so on to 64, as far as \
-            pg_io_probe.max_depth allows. They take turns in up to twenty rounds and share the duration. \
-            Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
-            max_iops, max_mib_s, max_util_pct, max_p99, wait",
+            Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to \
+            64), and marks the knee of the curve as best. With p99, such as '2 ms', it also marks the depth \
+            that gives the most within it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the \
+            relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
     example: "'public.probed', '{1,2}', '6 ms', p99 => '2 ms'",
     errors: &[],
 }];

@@ -12,7 +12,7 @@ row! {
     row ExplainRow "explain" everyday [
         node, relid, self_ms, io_ms, os_mib, device_mib, temp_mib
     ] {
-        /// Number of the node, from 1, in the order of EXPLAIN; NULL in the row of the sums
+        /// Number of the node, from 1, in the order of EXPLAIN; NULL for the sums
         node_id: Option<u32>,
         /// Number of the node above it; NULL for the top node
         parent_id: Option<u32>,
@@ -31,32 +31,30 @@ row! {
         alias: Option<Text>,
         /// How the node reaches its blocks: sequential, random or bitmap; NULL if it scans nothing
         access: Option<&'static str>,
-        /// Blocks that the node itself found in shared buffers
+        /// Blocks found in shared buffers by the node itself, as all figures
         shared_blks_hit: Option<u64>,
-        /// Blocks that the node itself read into shared buffers
+        /// Blocks read into shared buffers
         shared_blks_read: Option<u64>,
-        /// MiB that the node itself read from the OS cache; NULL if unknown
+        /// MiB read from the OS cache; NULL if unknown
         os_mib: Option<f64>,
-        /// MiB fetched from the device for the node itself, with what the kernel read ahead, also in vain
+        /// MiB fetched from the device, with what the kernel read ahead, also in vain
         device_mib: Option<f64>,
-        /// MiB of temporary files that the node itself read and wrote
+        /// MiB of temporary files read and written
         temp_mib: Option<f64>,
-        /// Blocks of temporary files that the node itself read
+        /// Blocks of temporary files read
         temp_blks_read: Option<u64>,
-        /// Blocks of temporary files that the node itself wrote
+        /// Blocks of temporary files written
         temp_blks_written: Option<u64>,
-        /// Part of self_ms that the node itself waited for blocks of tables and indexes; of parallel
-        /// processes the mean, as all times. Of a plan NULL without track_io_timing
+        /// Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the
+        /// mean, as all times. Of a plan NULL without track_io_timing
         io_ms: Option<f64>,
-        /// Part of self_ms that the node itself spent on temporary files: a sort, a hash or a CTE that
-        /// spilled
+        /// Part of self_ms spent on temporary files: a sort, a hash or a CTE that spilled
         temp_io_ms: Option<f64>,
-        /// Part of total_ms that the node itself took. With many short calls of nodes it is sampled every ms,
-        /// as TIMING would be slow
+        /// Part of total_ms that the node itself took. With many short calls it is sampled every ms
         self_ms: Option<f64>,
-        /// ms in the node and below it; of parallel processes the mean
+        /// ms in the node and below it
         total_ms: Option<f64>,
-        /// How many processes ran this part of the plan: below a Gather the workers and the leader, else 1
+        /// Processes that ran this part of the plan: below a Gather the workers and the leader, else 1
         processes: Option<u64>,
         /// Rows per loop that the planner expected
         plan_rows: Option<f64>,
@@ -68,19 +66,19 @@ row! {
         startup_cost: Option<f64>,
         /// The planner's cost up to the last row
         total_cost: Option<f64>,
-        /// Blocks of temporary tables that the node itself found in the session's own buffers
+        /// Blocks of temporary tables found in the session's own buffers
         local_blks_hit: Option<u64>,
-        /// Blocks of temporary tables that the node itself read
+        /// Blocks of temporary tables read
         local_blks_read: Option<u64>,
         /// Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16
         local_io_ms: Option<f64>,
-        /// ms that the node itself would wait by measured times: if io_ms is far above, requests queued or
-        /// others used the device. NULL unless one process ran it
+        /// ms of waiting by measured times: if io_ms is far above, requests queued or others used the device.
+        /// NULL unless one process ran it
         expected_ms: Option<f64>,
-        /// Predicted ms of the node's blocks if all of shared_blks_read came from the OS cache
+        /// Predicted ms if all of shared_blks_read came from the OS cache
         os_ms: Option<f64>,
-        /// Predicted ms if all came from the device, in the order in which the node reaches them; io_ms is
-        /// less if waiting overlaps with work (from 18 on)
+        /// Predicted ms if all came from the device, in the node's order; io_ms is less if waiting overlaps
+        /// with work (from 18 on)
         device_ms: Option<f64>,
     }
 }
@@ -108,12 +106,12 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Everyone,
         comment: "\
-            Plan of one query as rows, one per node. With execute => true the query is run, in a read-only \
-            subtransaction: each row has the blocks and times of the node itself and who served them, and a \
-            last row the sums and whether it was the disk. Everyone may call it. Options: page_cost (rows of \
-            io_probe_page_cost to predict from, instead of those that this session measured last), exact \
-            (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency \
-            0, so that each node's bytes are its own)",
+            Plan of one query, a row per node. With execute => true the query is run, read-only: each row \
+            has the blocks and times of the node itself and who served them, a last row the sums and whether \
+            it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict \
+            from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O \
+            workers: the backend itself reads, with effective_io_concurrency 0, so that each node's bytes \
+            are its own)",
         example: "'SELECT FROM public.probed', true",
         errors: &[QUERY],
     },

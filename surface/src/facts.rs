@@ -13,7 +13,7 @@ row! {
         object: &'static str,
         /// Name of the tablespace; NULL for the WAL
         spcname: Option<Text>,
-        /// The disk that does the I/O, below partitions, LVM, encryption and software RAID, a row for each
+        /// The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each
         device: Option<Text>,
         /// I/O scheduler in force on the device
         scheduler: Option<Text>,
@@ -33,7 +33,7 @@ row! {
         fs_free_bytes: Option<u64>,
         /// Mount options of the file system
         mount_options: Option<Text>,
-        /// Device on which the file system sits: a partition, dm, md or the disk
+        /// What the file system sits on: a partition, dm, md or the disk
         top_device: Option<Text>,
         /// Model as the device states it
         model: Option<Text>,
@@ -53,11 +53,11 @@ row! {
         fs_block_size: Option<u64>,
         /// Request size in bytes that it prefers; 0 if it states none
         optimal_io_size: Option<u64>,
-        /// Bytes by which the partition or device is out of alignment
+        /// Bytes by which it is out of alignment
         alignment_offset: Option<i64>,
         /// First sector of the partition
         start_sector: Option<u64>,
-        /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
+        /// Does it start on a boundary of physical_block_size and optimal_io_size?
         aligned: Option<bool>,
         /// Size of the device in bytes
         size_bytes: Option<u64>,
@@ -74,7 +74,7 @@ row! {
         direct_io_align: Option<u64>,
         /// ok, or unsupported if no block device is known behind the directory
         status: &'static str,
-        /// What could not be found out, and why, one sentence per element
+        /// What could not be found out, and why
         notes: Vec<String>,
     }
 }
@@ -86,21 +86,21 @@ row! {
         sampled_at: Timestamp,
         /// Kernel name of the device, such as vda
         device: Text,
-        /// Reads completed since the device appeared
+        /// Reads completed
         reads: u64,
         /// Reads merged into queued ones
         reads_merged: u64,
         /// Bytes read
         read_bytes: u64,
-        /// ms that all reads took together, queueing included; 0 again after 2^32
+        /// ms that reads took, summed, with queueing; 0 again after 2^32, as all ms here
         read_ms: u64,
-        /// Writes completed since the device appeared
+        /// Writes completed
         writes: u64,
         /// Writes merged into queued ones
         writes_merged: u64,
         /// Bytes written
         write_bytes: u64,
-        /// ms that all writes took together, queueing included; 0 again after 2^32
+        /// ms that writes took
         write_ms: u64,
         /// Discards completed; NULL before Linux 4.18, as the next three
         discards: Option<u64>,
@@ -108,17 +108,17 @@ row! {
         discards_merged: Option<u64>,
         /// Bytes discarded
         discard_bytes: Option<u64>,
-        /// ms that all discards took together, queueing included; 0 again after 2^32
+        /// ms that discards took
         discard_ms: Option<u64>,
         /// Flushes completed; NULL before Linux 5.5, as flush_ms
         flushes: Option<u64>,
-        /// ms that all flushes took together, queueing included; 0 again after 2^32
+        /// ms that flushes took
         flush_ms: Option<u64>,
         /// Requests in flight when the counters were read
         in_flight: u64,
-        /// ms with at least one request in flight; 0 again after 2^32
+        /// ms with a request in flight
         io_ms: u64,
-        /// ms that all requests took together, queueing included; 0 again after 2^32
+        /// ms that all requests took, summed
         weighted_io_ms: u64,
     }
 }
@@ -130,17 +130,17 @@ row! {
         fork: &'static str,
         /// Blocks of the fork
         blks_total: u64,
-        /// Blocks of it in shared buffers (of a temporary table: in the session's own)
+        /// Blocks in shared buffers (of a temporary table: in the session's own)
         shared_blks: u64,
-        /// shared_blks in percent of blks_total; NULL for an empty fork
+        /// Percent of the fork in shared buffers; NULL if it is empty
         shared_pct: Option<f64>,
-        /// Bytes of it in the OS cache; NULL on ZFS, which has a cache of its own
+        /// Bytes in the OS cache; NULL on ZFS, which has a cache of its own
         os_cached_bytes: Option<u64>,
-        /// os_cached_bytes in percent of the fork; NULL for an empty fork, and on ZFS
+        /// Percent of the fork in the OS cache; NULL if it is empty, and on ZFS
         os_pct: Option<f64>,
-        /// Bytes of it in the OS cache that are not on storage yet; NULL before Linux 6.5
+        /// Bytes in the OS cache that are not on storage yet; NULL before Linux 6.5
         os_dirty_bytes: Option<u64>,
-        /// Bytes in blocks that were never written: the device has nothing to read for them
+        /// Bytes of blocks never written: the device has nothing to read for them
         hole_bytes: u64,
     }
 }
@@ -150,17 +150,17 @@ row! {
     row EvictRow "evict" everyday [] {
         /// main (the data), fsm, vm or init
         fork: &'static str,
-        /// Blocks of it in shared buffers before the call
+        /// Blocks in shared buffers before the call
         shared_blks_before: u64,
-        /// Blocks of it in shared buffers after the call; PostgreSQL 15 and 16 cannot evict them
+        /// Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them
         shared_blks_after: u64,
         /// Bytes in the OS cache before the call
         os_bytes_before: u64,
-        /// Bytes of it in the OS cache after the call
+        /// Bytes in the OS cache after it
         os_bytes_after: u64,
-        /// Is nothing of the fork left in shared buffers and in the OS cache?
+        /// Is nothing of the fork left in either cache?
         complete: bool,
-        /// Why something stayed in a cache, one sentence per element
+        /// Why something stayed in a cache
         notes: Vec<String>,
     }
 }
@@ -222,8 +222,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            Cumulative counters of the devices below the server, each since the device appeared. Causes no \
-            I/O. pg_monitor may call it",
+            Cumulative counters of the devices below the server, since each appeared. Causes no I/O. \
+            pg_monitor may call it",
         example: "",
         errors: &[],
     },
@@ -235,8 +235,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            How much of a relation is in shared buffers and in the OS page cache, one row per fork. Walks \
-            all buffer headers; reads no data. pg_monitor may call it",
+            How much of a relation is in shared buffers and in the OS page cache. Walks all buffer headers; \
+            reads no data. pg_monitor may call it",
         example: "'public.probed'",
         errors: &[],
     },
@@ -248,9 +248,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Measure,
         who: Who::Owner,
         comment: "\
-            Writes the dirty pages of a relation, then drops it from the OS page cache and, where the server \
-            can (from PostgreSQL 17 on), from shared buffers. Other sessions will read it from the device \
-            again. Needs EXECUTE, and SELECT or MAINTAIN on the relation",
+            Writes the dirty pages of a relation, then drops it from the OS page cache and, from PostgreSQL \
+            17 on, from shared buffers, for all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the \
+            relation",
         example: "'public.probed'",
         errors: &[],
     },
@@ -273,7 +273,7 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            What this server and its kernel allow, one row per item. Reads no data. pg_monitor may call it",
+            What this server and its kernel allow. Reads no data. pg_monitor may call it",
         example: "",
         errors: &[],
     },

@@ -15,8 +15,8 @@ row! {
         sampled_at: Option<Timestamp>,
         /// Kernel name of the device, such as vda; NULL if none is known
         device: Option<Text>,
-        /// Percent of the interval with at least one request in flight (up to 102: the kernel's clock is
-        /// coarse). A device that serves many at a time is not saturated at 100
+        /// Percent of the interval with a request in flight (up to 102: the kernel's clock is coarse). A
+        /// device that serves many at a time is not saturated at 100
         util_pct: Option<f64>,
         /// Mean number of requests queued or in flight
         aqu_sz: Option<f64>,
@@ -24,7 +24,7 @@ row! {
         r_s: Option<f64>,
         /// MiB read a second
         rmib_s: Option<f64>,
-        /// Mean ms from queueing to completion of a read
+        /// Mean ms of a read, queueing included
         r_await_ms: Option<f64>,
         /// Mean size of a read in kB
         rareq_kb: Option<f64>,
@@ -34,7 +34,7 @@ row! {
         w_s: Option<f64>,
         /// MiB written a second
         wmib_s: Option<f64>,
-        /// Mean ms from queueing to completion of a write
+        /// Mean ms of a write
         w_await_ms: Option<f64>,
         /// Mean size of a write in kB
         wareq_kb: Option<f64>,
@@ -44,7 +44,7 @@ row! {
         d_s: Option<f64>,
         /// MiB discarded a second
         dmib_s: Option<f64>,
-        /// Mean ms from queueing to completion of a discard
+        /// Mean ms of a discard
         d_await_ms: Option<f64>,
         /// Mean size of a discard in kB
         dareq_kb: Option<f64>,
@@ -52,20 +52,20 @@ row! {
         drqm_s: Option<f64>,
         /// Flushes completed a second; NULL before Linux 5.5
         f_s: Option<f64>,
-        /// Mean ms from queueing to completion of a flush
+        /// Mean ms of a flush
         f_await_ms: Option<f64>,
-        /// Percent of the machine's CPU time in user code, niced processes and guests included. The five cpu_
+        /// Percent of the machine's CPU time in user code, with niced processes and guests. The five cpu_
         /// columns add up to 100
         cpu_user_pct: Option<f64>,
-        /// Percent of CPU time in the kernel, interrupts included
+        /// Percent in the kernel, with interrupts
         cpu_system_pct: Option<f64>,
-        /// Percent of CPU time that was idle with I/O outstanding: a hint, not a measure of storage
+        /// Percent idle with I/O outstanding: a hint, not a measure of storage
         cpu_iowait_pct: Option<f64>,
-        /// Percent of CPU time that was idle without I/O outstanding
+        /// Percent idle without I/O outstanding
         cpu_idle_pct: Option<f64>,
-        /// Percent of CPU time that the hypervisor gave to others
+        /// Percent that the hypervisor gave to others
         cpu_steal_pct: Option<f64>,
-        /// Percent of the interval in which at least one task waited for I/O (some of /proc/pressure/io)
+        /// Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
         /// Percent of the interval in which all tasks that had work waited for I/O (full of
         /// /proc/pressure/io)
@@ -96,8 +96,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     comment: "\
         Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind \
         the tablespaces, the WAL and temporary files, or the one that option device names. The first row is \
-        the first interval, never the time since boot. Causes no I/O and takes no lock, so it runs beside a \
-        probe. pg_monitor may call it. Options: device",
+        the first interval, never the time since boot. Causes no I/O, and runs beside a probe. pg_monitor \
+        may call it. Options: device",
     example: "'10 ms'",
     errors: &[],
 }];

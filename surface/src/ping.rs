@@ -11,13 +11,13 @@ row! {
     row PingRow "ping" everyday [request, op, path, lat_us, served_by, blkno, relid, doubt] {
         /// Number of the request, from 1
         request: Option<u64>,
-        /// read: a block of the relation; write: a block of a scratch file in its tablespace
+        /// read: a block of the relation; write: one of a scratch file
         op: Option<&'static str>,
-        /// Is this the first read or the first write? Leave it out of means
+        /// Is it the first read or the first write? Leave it out of means
         warmup: Option<bool>,
         /// Time of the system call in us; no sync follows a write. NULL if the row is void
         lat_us: Option<f64>,
-        /// Of a read: os if the block was in the OS cache right before, else device
+        /// Of a read: os if the block was in the OS cache, else device
         served_by: Option<&'static str>,
         /// direct: O_DIRECT; os: through the OS cache
         path: &'static str,

@@ -14,21 +14,21 @@ row! {
     ] {
         /// direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache
         path: &'static str,
-        /// Fetches a second of wall clock, without warm-up, holes and filling and emptying the queue. Under a
-        /// rate limit: what that allowed
+        /// Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit
+        /// what that allowed
         iops: Option<f64>,
         /// 99.9th percentile of the latency in us; NULL if fewer than ten lie above it
         p999_us: Option<f64>,
         /// Greatest latency in us
         max_us: Option<f64>,
-        /// Blocks fetched, each at most once, with warm-up and holes
+        /// Blocks fetched, each once, with warm-up and holes
         blks: u64,
-        /// Was every block fetched? If not, a note says what ended the run
+        /// Was every block fetched? If not, a note says why
         complete: bool,
-        /// true if it was verified that no cache served a fetch, or (after cold => true) only with what this
-        /// run's readahead had brought in
+        /// true: verified that no cache served a fetch, or (after cold => true) only with what this run's
+        /// readahead had brought in
         cold: Option<bool>,
-        /// Wall clock in ms, with pauses and looks at the caches, without evicting and writing back
+        /// Wall clock in ms, with pauses, without evicting
         elapsed_ms: Option<f64>,
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
@@ -40,35 +40,31 @@ row! {
         device_us: Option<f64>,
         /// Fetches from shared buffers (or the session's own)
         shared_blks_hit: Option<u64>,
-        /// Fetches of blocks that were wholly in the OS cache right before
+        /// Fetches of blocks that were wholly in the OS cache
         os_blks_hit: Option<u64>,
-        /// Fetches that neither shared buffers nor the OS cache served, without holes
+        /// Fetches that no cache served, without holes
         device_blks_read: Option<u64>,
-        /// Path server: dirty buffers (of a temporary table: the session's own) that were written to make
-        /// room; else NULL
+        /// Path server: dirty buffers written to make room; else NULL
         shared_blks_written: Option<u64>,
-        /// Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for
-        /// other sessions too)
+        /// Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)
         device_source: Option<&'static str>,
         /// device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts
         /// were cached
         over_read: Option<f64>,
         /// Latency of the first fetch in us, part of no other time
         warmup_us: Option<f64>,
-        /// Mean time in us from when a fetch was due to its completion; only if max_iops alone limits the
-        /// rate, at depth 1
+        /// Mean us from when a fetch was due to its end; only under max_iops alone, at depth 1
         response_avg_us: Option<f64>,
         /// 99th percentile of that time in us
         response_p99_us: Option<f64>,
-        /// Holes: blocks never written to the file (path server: nor in a buffer), counted in blks, but not
-        /// read
+        /// Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read
         hole_blks: Option<u64>,
         /// Blocks of the relation
         blks_total: u64,
-        /// Requests in flight; path server: how many reads the server may issue ahead
+        /// Requests in flight; path server: reads that the server may issue ahead
         depth: u32,
-        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a
-        /// time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method
+        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or
+        /// a read stream
         engine: Option<Text>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
@@ -100,10 +96,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times fetches of single blocks of a relation in a seeded random order on up to three paths, one row \
-        each, with the tier that served them and what the devices did. Duration, max_bytes and cold as in \
-        io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, \
-        max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        Times fetches of single blocks of a relation in random order on up to three paths, with the tier \
+        that served them and what the devices did. Duration, max_bytes and cold as in io_probe_seqscan. \
+        Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, \
+        max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '9 ms', cold => true, depth => 2",
     errors: &[],
 }];

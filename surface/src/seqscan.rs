@@ -18,24 +18,22 @@ row! {
         path: &'static str,
         /// MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause
         mib_s: Option<f64>,
-        /// us per block; NULL if mib_s is. Of more than 20 slices of 1 ms or more the first is left out as
+        /// us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as
         /// warm-up
         block_us: Option<f64>,
-        /// Blocks read, including blocks that were never written (hole_blks)
+        /// Blocks read, with holes
         blks: u64,
-        /// Was everything read? If not, a note says what ended the scan
+        /// Was everything read? If not, a note says why
         complete: bool,
-        /// true if it was verified that none of the blocks read was in the OS cache before, nor (path server)
-        /// in shared buffers
+        /// true: verified that no block was in the OS cache before, nor (path server) in shared buffers
         cold: Option<bool>,
-        /// Wall clock in ms, with pauses of a rate limit, without evicting and writing back
+        /// Wall clock in ms, with pauses of a rate limit, without evicting
         elapsed_ms: Option<f64>,
         /// Path server: blocks found in shared buffers; else NULL, as for temporary tables
         shared_blks_hit: Option<i64>,
         /// Path server: blocks read into shared buffers; else NULL
         shared_blks_read: Option<i64>,
-        /// Path server: dirty buffers (of a temporary table: the session's own) that were written to make
-        /// room; else NULL
+        /// Path server: dirty buffers written to make room; else NULL
         shared_blks_written: Option<u64>,
         /// Path server, temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,
@@ -43,11 +41,9 @@ row! {
         local_blks_read: Option<i64>,
         /// Blocks read that the OS cache held before the scan, without holes
         os_blks_cached: Option<u64>,
-        /// Holes: blocks never written to the file (path server: nor in a buffer), read, but left out of the
-        /// rate
+        /// Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate
         hole_blks: Option<u64>,
-        /// Whose reads device_bytes counts: backend (this process) or io_workers (all of the I/O workers, for
-        /// other sessions too)
+        /// Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)
         device_source: Option<&'static str>,
         /// Blocks of the fork
         blks_total: u64,
@@ -55,8 +51,8 @@ row! {
         chunk_kb: Option<u64>,
         /// Requests in flight; NULL if the server decides
         depth: Option<u32>,
-        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer (a block at a
-        /// time), PrefetchBuffer or a read stream, from PostgreSQL 18 on with its io_method
+        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or
+        /// a read stream
         engine: Option<Text>,
         /// Fork of the relation: main, fsm, vm or init
         fork: &'static str,
@@ -92,12 +88,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times a scan of a relation on up to three paths, one row each, with the tier that served the blocks \
-        and what the devices did. The paths share the duration (by default each lasts at most \
-        pg_io_probe.row_duration); each reads at most max_bytes (pg_io_probe.default_max_bytes). Evicts \
-        nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or \
-        MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, \
-        wait, start_blk",
+        Times a scan of a relation on up to three paths, with the tier that served the blocks and what the \
+        devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most \
+        pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on \
+        io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, \
+        max_mib_s, max_util_pct, max_p99, precision, wait, start_blk",
     example: "'public.probed', duration => '9 ms', cold => true",
     errors: &[],
 }];

@@ -13,10 +13,10 @@ row! {
         sample: u32,
         /// Process; NULL in the rows for what else the devices moved
         pid: Option<i32>,
-        /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what the
-        /// I/O workers read while no session was seen to wait. ended: processes that ended meanwhile. Without
-        /// pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet
-        /// on a device) or out of the OS cache (written by the devices beyond these)
+        /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O
+        /// workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this
+        /// server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out
+        /// of the OS cache (written by the devices beyond these)
         process: Text,
         /// MiB a second fetched from the devices for it, by I/O workers as well
         rmib_s: Option<f64>,
@@ -24,8 +24,8 @@ row! {
         os_mib_s: Option<f64>,
         /// MiB a second that it wrote to the OS cache: they reach the device later, or never
         wmib_s: Option<f64>,
-        /// MiB a second of WAL, which the server counts at the end of a transaction, at most once a second;
-        /// NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown
+        /// MiB a second of WAL, counted at the end of a transaction, at most once a second; NULL before
+        /// PostgreSQL 18, if it was idle when the interval began, and while unknown
         wal_mib_s: Option<f64>,
         /// wait_event of pg_stat_activity at the end of the interval
         wait: Option<Text>,
@@ -62,8 +62,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Monitor,
     comment: "\
         Which processes of this server use storage, one row for each that moved bytes in an interval, the \
-        greatest first, then two rows for what else the devices moved: all together are what the devices \
-        did. Causes no I/O and takes no lock, so it runs beside a probe. pg_monitor may call it",
+        greatest first, then two rows for what else the devices moved. Causes no I/O, and runs beside a \
+        probe. pg_monitor may call it",
     example: "'10 ms'",
     errors: &[],
 }];

@@ -27,13 +27,12 @@ row! {
 row! {
     /// What speaks against the figures.
     shared CaveatColumns {
-        /// What speaks against this row's figures: at most two codes of docs/interface.md, the worst first;
-        /// NULL: nothing
+        /// At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row's
+        /// figures
         doubt: Doubts,
-        /// ok; partial: something from outside ended the row early; unsupported: not possible here; void: the
-        /// figures contradict each other
+        /// ok; partial: ended early from outside; unsupported: not possible here; void: contradictory
         status: &'static str,
-        /// What to know about this row, a sentence each. What concerns the whole call stands in one row
+        /// Sentences about this row. What concerns the whole call stands in one row
         notes: Vec<String>,
     }
 }
@@ -41,8 +40,8 @@ row! {
 row! {
     /// The 95 % confidence interval of a row's main figure.
     shared IntervalColumns {
-        /// Half the 95 % confidence interval of the main figure (block_us of scans and page costs, iops of
-        /// random reads, op_us of syncs), in percent of it
+        /// Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in
+        /// percent of it
         err_pct: Option<f64>,
         /// Lower end of that interval, which covers the variation within this run only
         ci_low: Option<f64>,
@@ -75,15 +74,14 @@ row! {
         ios_per_block: Option<f64>,
         /// Mean size of the devices' reads in kB (rareq-sz of iostat)
         rareq_kb: Option<f64>,
-        /// Mean number of requests queued or in flight (aqu-sz of iostat). Of an emulated window this and
-        /// util_pct are over the time including cache_us
+        /// Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are
+        /// over the time including cache_us
         aqu_sz: Option<f64>,
         /// Mean ms of a device read, queueing included (r_await of iostat)
         r_await_ms: Option<f64>,
-        /// Percent of the time with at least one request in flight (%util of iostat); of several devices the
-        /// busiest's
+        /// Percent of the time with a request in flight (%util of iostat); of several devices the busiest's
         util_pct: Option<f64>,
-        /// Bytes that the devices moved meanwhile beyond device_bytes: reads for others, and all writes
+        /// Bytes that the devices moved beyond device_bytes: reads for others, and all writes
         other_bytes: Option<u64>,
     }
 }
@@ -91,8 +89,8 @@ row! {
 row! {
     /// Latencies of single fetches.
     shared LatencyColumns {
-        /// Mean latency in us, from issue until the block is seen, without warm-up and requests that fill the
-        /// queue. NULL if the server reads ahead
+        /// Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the
+        /// server reads ahead
         lat_us: Option<f64>,
         /// Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles
         p50_us: Option<f64>,
@@ -100,9 +98,8 @@ row! {
         p95_us: Option<f64>,
         /// 99th percentile in us
         p99_us: Option<f64>,
-        /// How many fetches there are in each range of latencies that has some: an array of objects
-        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
-        /// jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        /// Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times
+        /// the last
         histogram: Option<Json>,
     }
 }

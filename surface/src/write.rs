@@ -11,36 +11,34 @@ row! {
     row WriteRow "write" everyday [
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
-        /// random: blocks anywhere; sequential: 256 kB one behind the other; checkpoint: half of the blocks
-        /// in order, as the checkpointer; backend: blocks anywhere, as sessions that need a buffer; copy: one
-        /// behind the other, as COPY
+        /// random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order;
+        /// checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY
         pattern: &'static str,
-        /// direct: O_DIRECT; os: through the OS cache as the server writes, with a sync before any block is
-        /// written once more and after each of five turns
+        /// direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after
+        /// each of five turns
         path: &'static str,
         /// Most writes in flight
         depth: u32,
         /// Size of each write in kB
         write_kb: u32,
-        /// After so many kB the kernel is told to write back (checkpoint_flush_after, backend_flush_after);
+        /// kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after);
         /// NULL: not before the sync
         flush_kb: Option<u64>,
         /// Writes a second, on path os with the time of the syncs
         writes_s: Option<f64>,
         /// writes_s times write_kb, in MiB a second
         mib_s: Option<f64>,
-        /// Median of a write in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as
-        /// for all percentiles
+        /// Median in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all
+        /// percentiles
         p50_us: Option<f64>,
         /// 95th percentile in us
         p95_us: Option<f64>,
         /// 99th percentile in us
         p99_us: Option<f64>,
-        /// How many writes there are in each range of latencies that has some: an array of objects
-        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
-        /// jsonb_to_recordset(histogram) AS r(low_us float8, high_us float8, count bigint)
+        /// Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times
+        /// the last
         histogram: Option<Json>,
-        /// Mean time of a sync in milliseconds; NULL on path direct
+        /// Mean ms of a sync; NULL on path direct
         fsync_ms: Option<f64>,
         /// Writes that were measured
         ops: u64,
