@@ -337,7 +337,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.read_ahead_kb IS 'Readahead window i
 COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -504,7 +504,7 @@ COMMENT ON COLUMN io_probe_random_full_row.read_ahead_kb IS 'Readahead window in
 COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -635,7 +635,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.read_ahead_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -739,7 +739,7 @@ COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -1073,12 +1073,12 @@ COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were ans
 COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'How many writes there are in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent; NULL: as fast as they were answered';
@@ -1095,7 +1095,7 @@ COMMENT ON COLUMN io_probe_mix_full_row.read_ahead_kb IS 'Readahead window in kB
 COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -1215,7 +1215,7 @@ COMMENT ON COLUMN io_probe_sustain_full_row.read_ahead_kb IS 'Readahead window i
 COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -1524,7 +1524,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window
 COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -1634,7 +1634,7 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.read_ahead_kb IS 'Readahead window
 COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -2638,7 +2638,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.read_ahead_kb IS 'Readahead window in
 COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -2760,7 +2760,7 @@ COMMENT ON COLUMN io_probe_random_history.read_ahead_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -2846,7 +2846,7 @@ COMMENT ON COLUMN io_probe_depth_history.read_ahead_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -2907,7 +2907,7 @@ COMMENT ON COLUMN io_probe_ping_history.read_ahead_kb IS 'Readahead window in kB
 COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -3118,12 +3118,12 @@ COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answ
 COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
 COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
 COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'How many writes there are in each range of latencies that has some: an array of objects {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows: jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)';
+COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'How many writes there are in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
 COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent; NULL: as fast as they were answered';
 COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent; NULL: as fast as they were answered';
@@ -3140,7 +3140,7 @@ COMMENT ON COLUMN io_probe_mix_history.read_ahead_kb IS 'Readahead window in kB 
 COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -3213,7 +3213,7 @@ COMMENT ON COLUMN io_probe_sustain_history.read_ahead_kb IS 'Readahead window in
 COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -3287,7 +3287,7 @@ COMMENT ON COLUMN io_probe_readahead_history.read_ahead_kb IS 'Readahead window 
 COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
@@ -3358,7 +3358,7 @@ COMMENT ON COLUMN io_probe_page_cost_history.read_ahead_kb IS 'Readahead window 
 COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation';
+COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
 COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
 COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';

@@ -28,9 +28,7 @@ row! {
         r_p95_us: Option<f64>,
         /// 99th percentile in us
         r_p99_us: Option<f64>,
-        /// How many reads there are in each range of latencies that has some: an array of objects
-        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
-        /// jsonb_to_recordset(r_histogram) AS r(low_us float8, high_us float8, count bigint)
+        /// How many reads there are in each range of latencies that has some, as histogram of io_probe_depth
         r_histogram: Option<Json>,
         /// Writes per second that were answered
         writes_s: Option<f64>,
@@ -40,9 +38,7 @@ row! {
         w_p95_us: Option<f64>,
         /// 99th percentile in us
         w_p99_us: Option<f64>,
-        /// How many writes there are in each range of latencies that has some: an array of objects
-        /// {low_us, high_us, count}, ascending; each range is 1.19 times the last. As rows:
-        /// jsonb_to_recordset(w_histogram) AS r(low_us float8, high_us float8, count bigint)
+        /// How many writes there are in each range of latencies that has some, as histogram of io_probe_depth
         w_histogram: Option<Json>,
         /// Were at least 95 % of the requests that were sent answered in time, on both sides? If not,
         /// percentiles are too low: what was not answered is in none. NULL for a side alone

@@ -19,7 +19,7 @@ row! {
         schemaname: Option<Text>,
         /// Name of the relation
         relname: Option<Text>,
-        /// Tablespace of the relation
+        /// Tablespace of the relation, or the one that the call names
         spcname: Option<Text>,
     }
 }
