@@ -13,7 +13,7 @@ CHECKPOINT;
 CREATE FUNCTION written() RETURNS bigint LANGUAGE sql AS $$ SELECT substring(pg_read_file('/proc/self/io'), '\nwrite_bytes: (\d+)')::bigint $$;
 SELECT written() AS before \gset
 CREATE TABLE line AS SELECT 'plain' AS run, * FROM io_probe_report_full(duration => '2 s',
-  promised => '{"mib_s": 0.001, "iops": 1e12, "p99_us": 1e9, "write_iops": 1, "write_mib_s": 1, "commit_p99_us": 1}') WITH ORDINALITY;
+  promised => '{"mib_s": 0.001, "iops": 1e12, "p99_us": 1e9, "write_iops": 1, "write_mib_s": 1, "commit_us": 1, "commit_p99_us": 1}') WITH ORDINALITY;
 -- nothing is written without writes => true, nor told
 SELECT written() - :before < 32 << 20 AS nothing;
 SELECT section FROM line WHERE section ~ 'write|commit|load';
@@ -25,7 +25,7 @@ SELECT * FROM line WHERE value IS NOT NULL AND (unit IS NULL OR value NOT BETWEE
 -- with all rights
 SELECT written() AS before \gset
 INSERT INTO line SELECT 'all', * FROM io_probe_report_full(:'rel', duration => '6 s', cold => true, writes => true,
-  promised => '{"write_iops": 1e12, "write_mib_s": 0.001, "commit_p99_us": 1e9}', options => '{"max_bytes": "64MB"}') WITH ORDINALITY;
+  promised => '{"write_iops": 1e12, "write_mib_s": 0.001, "commit_us": 1e9, "commit_p99_us": 1e9}', options => '{"max_bytes": "64MB"}') WITH ORDINALITY;
 SELECT written() - :before > 64 << 20 AS scratch;
 SELECT section, item, finding FROM line WHERE run = 'all' AND section = 'missing' AND finding ~ '^needs';
 SELECT section, count(*), count(DISTINCT (item, write_pct)) AS different FROM line WHERE run = 'all' AND section ~ 'write|load' GROUP BY 1 ORDER BY 1;
@@ -191,6 +191,7 @@ SELECT item FROM io_probe_report_full(options => '{"start_blk": 0}'); \echo :SQL
 SELECT report FROM io_probe_report(); \echo :SQLSTATE
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION io_probe_report_full, io_probe_write_full, io_probe_mix_full FROM regress_io_probe_reader;
+REVOKE SELECT ON :rel FROM regress_io_probe_reader;
 DROP ROLE regress_io_probe_reader;
 DELETE FROM io_probe_runs WHERE id IN (:stored, :writing_stored, :promised, :other, :said, :none);
 DROP FUNCTION changed, stored_report, stored_map, written;

@@ -113,10 +113,11 @@ class Write(OnDevice):
 
 class Report(OnDevice):
     def test_it_tells_what_a_volume_takes(self):
-        promised = {"write_iops": CAP / 8, "write_mib_s": 1e6, "commit_p99_us": 0.001}
+        promised = {"write_iops": CAP / 8, "write_mib_s": 1e6, "commit_us": 1e9, "commit_p99_us": 1e9}
         lines = self.rows(rows_of("report_full", "probed", duration="30 s", writes=True, promised=promised))
         kept = {line["section"]: line["kept"] for line in lines if line["promised"]}
-        self.assertEqual(sorted(kept), ["commit_p99", "long_write", "write"])
+        self.assertEqual(sorted(kept), ["commit", "commit_p99", "long_write", "write"])
+        self.assertIsNot(kept["commit"], False)
         self.assertIsNot(kept["write"], False)
         self.assertIsNot(kept["long_write"], True)
         rates = [line for line in lines if line["section"] in ("write", "load")]

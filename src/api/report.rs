@@ -279,15 +279,16 @@ struct Promised {
     write_mib_s: Option<f64>,
     /// Random writes a second at the faster depth.
     write_iops: Option<f64>,
-    /// 99th percentile of flushes of the WAL as the server does them.
+    /// Time of a flush of the WAL as the server does it, and 99th percentile.
+    commit_us: Option<f64>,
     commit_p99_us: Option<f64>,
 }
 
 impl Promised {
     fn parse(promised: Option<JsonbText>) -> Result<Self> {
-        let names = ["mib_s", "iops", "p99_us", "write_mib_s", "write_iops", "commit_p99_us"];
+        let names = ["mib_s", "iops", "p99_us", "write_mib_s", "write_iops", "commit_us", "commit_p99_us"];
         let given = Options::of("promised", "promise", promised, &names)?;
-        let [mib_s, iops, p99_us, write_mib_s, write_iops, commit_p99_us] =
+        let [mib_s, iops, p99_us, write_mib_s, write_iops, commit_us, commit_p99_us] =
             names.map(|name| given.positive(name));
         Ok(Self {
             mib_s: mib_s?,
@@ -295,6 +296,7 @@ impl Promised {
             p99_us: p99_us?,
             write_mib_s: write_mib_s?,
             write_iops: write_iops?,
+            commit_us: commit_us?,
             commit_p99_us: commit_p99_us?,
         })
     }

@@ -177,12 +177,13 @@ pub const FUNCTIONS: &[Function] = &[
             scans, random reads, readahead and settings, with verdicts in words; with writes => true also \
             writes, flushes, and what reads take beside writes. Measures the relation, or the largest table. \
             promised is what was paid for: {\"mib_s\": 2000, \"iops\": 100000, \"p99_us\": 500, \
-            \"write_mib_s\": 1000, \"write_iops\": 50000, \"commit_p99_us\": 2000}. format: text (80 \
-            columns) or html (one page, with pictures). run shows a report that io_probe_record('report') \
-            has stored. cold => true lets it evict what it reads, writes => true write scratch files beside \
-            the WAL and in the relation's tablespace. What the caller may not call (the _full functions), or \
-            write, it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, \
-            precision (not of reads at several depths, nor of writes), wait",
+            \"write_mib_s\": 1000, \"write_iops\": 50000, \"commit_us\": 1000, \"commit_p99_us\": 2000}. \
+            format: text (80 columns) or html (one page, with pictures). run shows a report that \
+            io_probe_record('report') has stored. cold => true lets it evict what it reads, writes => true \
+            write scratch files beside the WAL and in the relation's tablespace. What the caller may not \
+            call (the _full functions), or write, it leaves out, and names. Options: max_bytes, max_iops, \
+            max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths, nor of writes), \
+            wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
     },

@@ -101,11 +101,11 @@ impl Part {
     /// Its share of a report's time, where a moment has 1.
     fn weight(self) -> u32 {
         match self {
-            Part::Advice => 18,
+            Part::Advice => 21,
             Part::Loads => 10,
             Part::Depths | Part::Scans => 8,
             Part::Commits => 6,
-            Part::Writes => 4,
+            Part::Writes => 3,
         }
     }
 }
@@ -129,7 +129,7 @@ impl TrustedPart {
             ReportSection::Scan => Self::Scans,
             ReportSection::Depth | ReportSection::P99 => Self::Reads,
             ReportSection::Write | ReportSection::LongWrite => Self::Writes,
-            ReportSection::CommitP99 => Self::Commits,
+            ReportSection::Commit | ReportSection::CommitP99 => Self::Commits,
             _ => return None,
         })
     }
@@ -385,7 +385,7 @@ impl Measurements {
             let group = GroupCommit { committers: 1, delay: wal::commit_delay(1), commit_bytes: None };
             sync::rows(Bench { cases, group, limits }, None, self.waits)
         });
-        syncs.iter().for_each(|row| found.flush(row, self.promised.commit_p99_us));
+        syncs.iter().for_each(|row| found.flush(row, &self.promised));
     }
 
     fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) {
@@ -503,17 +503,18 @@ impl ReportDraft {
         }
     }
 
-    /// What a flush of one WAL block takes. `promised` is the 99th percentile.
-    fn flush(&mut self, row: &SyncRow, promised: Option<f64>) {
+    /// What a flush of one WAL block takes.
+    fn flush(&mut self, row: &SyncRow, promised: &Promised) {
         let in_use = row.in_use == Some(true);
         let line = Line::figure(ReportSection::Commit, row.method, row.op_us, "us", ends(&row.interval));
-        self.push(line.marked(in_use.then_some(Mark::InUse), &row.caveats.doubt));
+        let line = line.marked(in_use.then_some(Mark::InUse), &row.caveats.doubt);
+        self.push(promise_unless_paced(line, promised.commit_us.filter(|_| in_use), false, &row.caveats));
         if !in_use {
             return;
         }
         let p99 = Line::figure(ReportSection::CommitP99, row.method, row.p99_us, "us", (None, None));
         let p99 = p99.marked(Some(Mark::InUse), &row.caveats.doubt);
-        self.push(promise_unless_paced(p99, promised, false, &row.caveats));
+        self.push(promise_unless_paced(p99, promised.commit_p99_us, false, &row.caveats));
         let Some(us) = row.op_us else { return self.missing("commits", &why_none(&row.caveats)) };
         let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
         let doubt = if us < FASTEST_FLUSH_US {
@@ -784,6 +785,7 @@ impl ReportDraft {
                 ReportSection::Depth => "Random reads",
                 ReportSection::Write => "Random writes",
                 ReportSection::LongWrite => "Long writes",
+                ReportSection::Commit => "Commits",
                 ReportSection::CommitP99 => "The 99th percentile of commits",
                 _ => "The 99th percentile of reads",
             };

@@ -1,7 +1,7 @@
 //! What reads take beside writes, as a map: reads down, writes across.
 
 use super::plots::PLOTTED;
-use super::{Line, ReportSection, count, of};
+use super::{Line, Mark, ReportSection, count, of};
 
 /// Most loads of a side that fit a line of text.
 const MOST: usize = 4;
@@ -43,12 +43,12 @@ impl<'a> LoadMap<'a> {
 
     /// What a picture of it is called.
     pub(super) fn title(&self) -> String {
-        format!("{} of reads beside writes, us, in percent of those alone", self.what)
+        format!("{} of reads beside writes, us, by shares of what each reaches alone", self.what)
     }
 
-    /// The least and the greatest value.
+    /// The least and the greatest value of loads that were carried.
     pub(super) fn range(&self) -> (f64, f64) {
-        let values = self.lines.iter().filter_map(|line| Self::value(line));
+        let values = self.lines.iter().filter(|line| line.is_carried()).filter_map(|line| Self::value(line));
         values.fold((f64::MAX, 0.0), |(least, most), value| (value.min(least), value.max(most)))
     }
 
@@ -64,9 +64,14 @@ impl<'a> LoadMap<'a> {
 }
 
 impl Line {
+    /// Was all of its load answered in time, as far as is known?
+    pub(super) fn is_carried(&self) -> bool {
+        self.mark != Some(Mark::NotCarried)
+    }
+
     /// A percentile, as people write it; as what it surely exceeds where some of the load was not answered.
     pub(super) fn shown_of_load(&self) -> String {
-        let over = if self.mark == Some(super::Mark::NotCarried) { "> " } else { "" };
+        let over = if self.is_carried() { "" } else { "> " };
         self.value.map_or("-".to_owned(), |value| format!("{over}{}", count(value)))
     }
 }

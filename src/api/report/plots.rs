@@ -80,8 +80,10 @@ pub(super) fn curve(all: &[Bar]) -> Option<String> {
     })
 }
 
-/// How dark the squares of the least and of the greatest value are: its figure can be read on each.
-const SHADES: [f64; 2] = [0.05, 0.6];
+/// How dark the squares of the least and of the greatest value are, and those of loads that were not carried:
+/// a figure can be read on each.
+const SHADES: [f64; 2] = [0.05, 0.45];
+const NOT_CARRIED: f64 = 0.6;
 
 /// Room for the names of rows, and of columns.
 const ROOM: (i32, i32) = (110, 40);
@@ -107,7 +109,7 @@ fn draw_map(map: &LoadMap<'_>, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
             let left = ROOM.0 + column as i32 * width;
             let square = [(left + 1, top + 1), (left + width - 1, bottom - 1)];
             if let Some(value) = LoadMap::value(line) {
-                area.draw(&Rectangle::new(square, shade(value, map.range()).filled()))?;
+                area.draw(&Rectangle::new(square, shade(line, value, map.range()).filled()))?;
             }
             area.draw(&Rectangle::new(square, BLACK.stroke_width(1)))?;
             write(area, line.shown_of_load(), (middle(column), top + height / 2))?;
@@ -120,10 +122,11 @@ fn draw_map(map: &LoadMap<'_>, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The shade of a value, by its logarithm.
-fn shade(value: f64, (least, most): (f64, f64)) -> RGBAColor {
+/// The shade of a value among those of loads that were carried, by its logarithm.
+fn shade(line: &Line, value: f64, (least, most): (f64, f64)) -> RGBAColor {
     let share = if least < most { (value / least).ln() / (most / least).ln() } else { 0.0 };
-    RGBAColor(0x80, 0x80, 0x80, SHADES[0] + share * (SHADES[1] - SHADES[0]))
+    let shade = SHADES[0] + share * (SHADES[1] - SHADES[0]);
+    RGBAColor(0x80, 0x80, 0x80, if line.is_carried() { shade } else { NOT_CARRIED })
 }
 
 /// Writes with this middle.

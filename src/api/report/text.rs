@@ -168,7 +168,7 @@ fn name_of(line: &Line) -> Option<String> {
         (ReportSection::WriteP50, "1") => "random write, median".to_owned(),
         (ReportSection::WriteP99, "1") => "random write, p99".to_owned(),
         (ReportSection::LongWrite, depth) => format!("long writes, {depth} in flight"),
-        (ReportSection::Load, side) => format!("{side} alone, for loads"),
+        (ReportSection::Load, side) => format!("{side} alone, for the map"),
         (ReportSection::CommitP99, method) if line.value.is_some() || line.promised.is_some() => {
             format!("commit p99, {method}")
         }
