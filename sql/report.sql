@@ -100,7 +100,7 @@ CREATE TABLE base AS SELECT io_probe_measure('report', :'rel', '{"duration": "2 
 CREATE FUNCTION stored_report(scan float8, flush float8, method text) RETURNS bigint LANGUAGE sql AS $$
   SELECT io_probe_import(jsonb_set(report || jsonb_build_object('started_at', clock_timestamp()), '{rows}', jsonb_build_array(
       line || jsonb_build_object('section', 'scan', 'item', 'server', 'value', scan, 'unit', 'MiB/s', 'low', scan * 0.99, 'high', scan * 1.01),
-      line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}',
+      line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}', line || '{"section": "write", "item": "16", "value": 50, "unit": "1/s"}',
       line || '{"section": "p99", "item": "1", "value": 200, "unit": "us"}', line || '{"section": "p99", "item": "8", "value": 3, "unit": "us"}',
       line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'mark', 'in use', 'doubt', CASE WHEN flush < 145 THEN 'noisy' END),
       line || '{"section": "commit", "item": "other", "value": 1, "unit": "us"}',
@@ -186,12 +186,22 @@ GRANT EXECUTE ON FUNCTION io_probe_write_full, io_probe_mix_full TO regress_io_p
 GRANT SELECT ON :rel TO regress_io_probe_reader;
 SET ROLE regress_io_probe_reader;
 SELECT item, finding FROM io_probe_report_full(:'rel', writes => true) WHERE section = 'missing' ORDER BY 2, 1;
+RESET ROLE;
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_io_probe LOCATION '';
+CREATE TABLE elsewhere TABLESPACE regress_io_probe AS SELECT 1 AS id;
+GRANT SELECT ON elsewhere TO regress_io_probe_reader;
+GRANT EXECUTE ON FUNCTION io_probe_sync TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+SELECT item, finding FROM io_probe_report_full('elsewhere', '1 s', writes => true) WHERE finding ~ 'tablespace';
 -- options are looked at first: each probe takes them
 SELECT item FROM io_probe_report_full(options => '{"start_blk": 0}'); \echo :SQLSTATE
 SELECT report FROM io_probe_report(); \echo :SQLSTATE
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION io_probe_report_full, io_probe_write_full, io_probe_mix_full FROM regress_io_probe_reader;
+REVOKE EXECUTE ON FUNCTION io_probe_report_full, io_probe_write_full, io_probe_mix_full, io_probe_sync FROM regress_io_probe_reader;
 REVOKE SELECT ON :rel FROM regress_io_probe_reader;
+DROP TABLE elsewhere;
+DROP TABLESPACE regress_io_probe;
 DROP ROLE regress_io_probe_reader;
 DELETE FROM io_probe_runs WHERE id IN (:stored, :writing_stored, :promised, :other, :said, :none);
 DROP FUNCTION changed, stored_report, stored_map, written;
