@@ -2031,11 +2031,12 @@ CREATE TYPE io_probe_report_full_row AS (
     finding   text,
     mark      text,
     doubt     text,
-    statement text
+    statement text,
+    write_pct integer
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
-COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, commit, commit_p99, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding names (scans, reads, commits); for scan the path; for depth, p50 and p99 the requests in flight; for commit and commit_p99 the method; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding names (scans, reads, writes, commits, mixed load); for scan the path; for depth, p50, p99 and those of writes the requests in flight; for commit and commit_p99 the method; for load the side alone; for load_p50 and load_p99 the reads, in percent of those alone; for readahead the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
@@ -2043,9 +2044,10 @@ COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confid
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and where it can''t be told: the interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; of a figure NULL, but for the size of the relation, where it is the name';
-COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice';
+COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: writes that went on meanwhile, in percent of those alone';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -2080,7 +2082,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true lets it evict what it reads, writes => true write a scratch file beside the WAL. What the caller may not call (the _full functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, readahead and settings, with verdicts in words; with writes => true also writes, flushes, and what reads take beside writes. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true lets it evict what it reads, writes => true write scratch files beside the WAL and in the relation''s tablespace. What the caller may not call (the _full functions), or write, it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths, nor of writes), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2488,11 +2490,12 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                (line.result OPERATOR(pg_catalog.->>) 'low')::pg_catalog.float8 AS low,
                (line.result OPERATOR(pg_catalog.->>) 'high')::pg_catalog.float8 AS high
         FROM (VALUES ('scan', 'mib_s', 'MiB/s', true), ('depth', 'iops', '1/s', true), ('p99', 'p99_us', 'us', false),
+                     ('write', 'writes_s', '1/s', true), ('long_write', 'mib_s', 'MiB/s', true),
                      ('commit', 'op_us', 'us', false), ('commit_p99', 'p99_us', 'us', false), ('readahead', 'mib_s', 'MiB/s', true)
         ) AS known (section, metric, unit, more_is_better), io_probe_results AS line
         WHERE run.probe OPERATOR(pg_catalog.=) 'report' AND line.run_id OPERATOR(pg_catalog.=) run.id
               AND line.result OPERATOR(pg_catalog.->>) 'section' OPERATOR(pg_catalog.=) known.section
-              AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth}')
+              AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth,write,long_write}')
                    OR known.section OPERATOR(pg_catalog.=) 'p99' AND line.result OPERATOR(pg_catalog.->>) 'item' OPERATOR(pg_catalog.=) '1'
                    OR line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'in use')
               AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.!~~) '%paced%'
@@ -2507,7 +2510,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';

@@ -10,31 +10,46 @@ CHECKPOINT;
 \set rel '"Reported & <b>""told""</b>"'
 
 -- of the largest table, without a right to evict or to write; what is promised is judged
+CREATE FUNCTION written() RETURNS bigint LANGUAGE sql AS $$ SELECT substring(pg_read_file('/proc/self/io'), '\nwrite_bytes: (\d+)')::bigint $$;
+SELECT written() AS before \gset
 CREATE TABLE line AS SELECT 'plain' AS run, * FROM io_probe_report_full(duration => '2 s',
-  promised => '{"mib_s": 0.001, "iops": 1e12, "p99_us": 1e9}') WITH ORDINALITY;
+  promised => '{"mib_s": 0.001, "iops": 1e12, "p99_us": 1e9, "write_iops": 1, "write_mib_s": 1, "commit_us": 1, "commit_p99_us": 1}') WITH ORDINALITY;
+-- nothing is written without writes => true, nor told
+SELECT written() - :before < 32 << 20 AS nothing;
+SELECT section FROM line WHERE section ~ 'write|commit|load';
 SELECT DISTINCT section FROM line WHERE section IN ('server', 'device', 'trust', 'missing') ORDER BY 1;
 SELECT finding FROM line WHERE item = 'relation';
 SELECT item FROM line WHERE section = 'missing' AND finding = 'needs writes';
 -- a figure has a unit, and lies in its interval
 SELECT * FROM line WHERE value IS NOT NULL AND (unit IS NULL OR value NOT BETWEEN coalesce(low, value) AND coalesce(high, value));
+-- with all rights
+SELECT written() AS before \gset
+INSERT INTO line SELECT 'all', * FROM io_probe_report_full(:'rel', duration => '6 s', cold => true, writes => true,
+  promised => '{"write_iops": 1e12, "write_mib_s": 0.001, "commit_us": 1e9, "commit_p99_us": 1e9}', options => '{"max_bytes": "64MB"}') WITH ORDINALITY;
+SELECT written() - :before > 64 << 20 AS scratch;
+SELECT section, item, finding FROM line WHERE run = 'all' AND section = 'missing' AND finding ~ '^needs';
+SELECT section, count(*), count(DISTINCT (item, write_pct)) AS different FROM line WHERE run = 'all' AND section ~ 'write|load' GROUP BY 1 ORDER BY 1;
+-- a percentile is none of a lower one; only reads have writes beside them
+SELECT l.* FROM line AS l JOIN line AS h USING (run, item) WHERE l.section ~ '_p50$' AND h.section = replace(l.section, '50', '99')
+  AND l.write_pct IS NOT DISTINCT FROM h.write_pct AND l.value > h.value;
+SELECT section, item FROM line WHERE (write_pct IS NOT NULL) <> (section ~ 'load_p') OR mark = 'not carried' AND section !~ 'load_p';
 -- a promise is kept or not, if there is a figure to judge it by; figures that are poor or short leave it open
-CREATE VIEW open AS SELECT section, item FROM line AS l WHERE
-  EXISTS (SELECT FROM line AS t WHERE t.section = 'trust' AND t.item = 'poor' AND t.finding ~ CASE l.section WHEN 'scan' THEN 'scans' ELSE 'reads' END)
-  OR EXISTS (SELECT FROM line AS d WHERE (d.section, d.item) = (CASE l.section WHEN 'p99' THEN 'depth' ELSE l.section END, l.item) AND d.doubt ~ 'short');
-SELECT section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
-  AND kept IS DISTINCT FROM CASE WHEN (section, item) IN (TABLE open) THEN NULL ELSE section <> 'depth' END ORDER BY 1;
+CREATE VIEW open AS SELECT run, section, item FROM line AS l WHERE
+  EXISTS (SELECT FROM line AS t WHERE t.run = l.run AND t.section = 'trust' AND t.item = 'poor'
+            AND t.finding ~ CASE WHEN l.section = 'scan' THEN 'scans' WHEN l.section ~ 'write' THEN 'writes' WHEN l.section ~ 'commit' THEN 'commits' ELSE 'reads' END)
+  OR EXISTS (SELECT FROM line AS d WHERE (d.run, d.section, d.item) = (l.run, CASE l.section WHEN 'p99' THEN 'depth' ELSE l.section END, l.item) AND d.doubt ~ 'short');
+SELECT run, section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
+  AND kept IS DISTINCT FROM CASE WHEN (run, section, item) IN (TABLE open) THEN NULL ELSE section NOT IN ('depth', 'write') END ORDER BY 1, 2;
+SELECT run, section, count(*) FROM line WHERE promised IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2;
 DROP VIEW open;
 -- of each part that has figures it is told how far they can be trusted; where a row knows of others, that is not far
-SELECT part FROM (VALUES ('scan', 'scans'), ('depth', 'reads'), ('commit', 'commits')) AS p(section, part)
-  WHERE EXISTS (SELECT FROM line AS l WHERE l.section = p.section AND value IS NOT NULL)
-    <> EXISTS (SELECT FROM line AS t WHERE t.section = 'trust' AND t.finding ~ part)
-  OR EXISTS (SELECT FROM line AS l WHERE l.section = p.section AND doubt ~ 'others')
-    AND EXISTS (SELECT FROM line AS t WHERE t.section = 'trust' AND t.item = 'good' AND t.finding ~ part);
+SELECT run, part FROM (VALUES ('plain'), ('all')) AS r(run),
+    (VALUES ('scan', 'scans'), ('depth', 'reads'), ('write', 'writes'), ('commit', 'commits'), ('load_p50', 'mixed load')) AS p(section, part)
+  WHERE EXISTS (SELECT FROM line AS l WHERE (l.run, l.section) = (r.run, p.section) AND value IS NOT NULL)
+    <> EXISTS (SELECT FROM line AS t WHERE t.run = r.run AND t.section = 'trust' AND t.finding ~ part)
+  OR EXISTS (SELECT FROM line AS l WHERE (l.run, l.section) = (r.run, p.section) AND doubt ~ 'others')
+    AND EXISTS (SELECT FROM line AS t WHERE t.run = r.run AND t.section = 'trust' AND t.item = 'good' AND t.finding ~ part);
 SELECT section, item, promised FROM line WHERE kept IS NOT NULL AND promised IS NULL;
--- with all rights
-INSERT INTO line SELECT 'all', * FROM io_probe_report_full(:'rel', duration => '4 s', cold => true, writes => true,
-  options => '{"max_bytes": "64MB"}') WITH ORDINALITY;
-SELECT section, item, finding FROM line WHERE run = 'all' AND section = 'missing' AND finding ~ '^needs';
 SELECT count(*) > 0 AS advice FROM line WHERE run = 'all' AND section IN ('advice', 'missing');
 SELECT section, item, statement FROM line WHERE section <> 'advice' AND statement IS NOT NULL
   OR section = 'advice' AND (statement IS NOT NULL) <> (finding ~ ' -> ' OR item = 'reload');
@@ -85,7 +100,7 @@ CREATE TABLE base AS SELECT io_probe_measure('report', :'rel', '{"duration": "2 
 CREATE FUNCTION stored_report(scan float8, flush float8, method text) RETURNS bigint LANGUAGE sql AS $$
   SELECT io_probe_import(jsonb_set(report || jsonb_build_object('started_at', clock_timestamp()), '{rows}', jsonb_build_array(
       line || jsonb_build_object('section', 'scan', 'item', 'server', 'value', scan, 'unit', 'MiB/s', 'low', scan * 0.99, 'high', scan * 1.01),
-      line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}',
+      line || '{"section": "depth", "item": "1", "value": 100, "unit": "1/s"}', line || '{"section": "write", "item": "16", "value": 50, "unit": "1/s"}',
       line || '{"section": "p99", "item": "1", "value": 200, "unit": "us"}', line || '{"section": "p99", "item": "8", "value": 3, "unit": "us"}',
       line || jsonb_build_object('section', 'commit', 'item', method, 'value', flush, 'unit', 'us', 'mark', 'in use', 'doubt', CASE WHEN flush < 145 THEN 'noisy' END),
       line || '{"section": "commit", "item": "other", "value": 1, "unit": "us"}',
@@ -108,6 +123,20 @@ SELECT item, verdict FROM io_probe_compare((SELECT max(id) FROM io_probe_runs WH
 SELECT html LIKE '%<h2>Changed</h2>%' AS listed, html LIKE '%Grey: as in earlier reports%' AS grey, html ~ '#808080' AS band
   FROM (SELECT string_agg(report, E'\n') FROM io_probe_report(run => :slow, format => 'html')) AS page(html);
 DELETE FROM io_probe_runs WHERE label = 'told';
+-- what reads take beside writes is a map, from the median on where there is no 99th percentile; what a load was not carried at is told
+CREATE FUNCTION stored_map(percentile text) RETURNS bigint LANGUAGE sql AS $$
+  SELECT io_probe_import(jsonb_set(report, '{rows}', jsonb_agg(
+           '{"unit": "us", "low": null, "high": null, "promised": null, "kept": null, "finding": null, "statement": null}'
+           || jsonb_build_object('section', percentile, 'item', reads, 'value', value, 'write_pct', writes, 'mark', mark))), 'told')
+  FROM base, (VALUES ('50', 0, 900, NULL), ('50', 80, 3400, NULL), ('<i>', 0, NULL, NULL), ('<i>', 80, 12000, 'not carried')) AS l(reads, writes, value, mark)
+  GROUP BY report $$;
+SELECT stored_map('load_p99') AS map \gset
+SELECT report FROM io_probe_report(run => :map) WHERE report ~ 'reads|writes';
+SELECT count(*) FILTER (WHERE report ~ '<rect .*stroke="#000000"') AS squares, count(*) FILTER (WHERE report ~ '<rect .*fill="#808080"') AS shades,
+       count(DISTINCT substring(report, 'opacity="[\d.]+"')) FILTER (WHERE report ~ '<rect .*fill="#808080"') AS different, bool_or(report ~ '<i>') AS tag,
+       count(*) FILTER (WHERE report ~ '^(writes 80 %|reads &lt;i&gt; %|3,400|&gt; 12,000)$') AS texts FROM io_probe_report(run => :map, format => 'html');
+SELECT report FROM io_probe_report(run => stored_map('load_p50')) WHERE report ~ 'Median of';
+DELETE FROM io_probe_runs WHERE label = 'told';
 -- one that is too large is refused
 SELECT io_probe_import(jsonb_set(report, '{rows}', (SELECT jsonb_agg('{"section": "device"}'::jsonb) FROM generate_series(1, 5001)))) AS long
   FROM base \gset
@@ -117,6 +146,15 @@ SELECT report FROM io_probe_report(run => :long);
 DELETE FROM io_probe_runs WHERE id = :long;
 -- a call measures and shows, and says how to keep it
 SELECT count(*) > 10 AS lines, max(report) FILTER (WHERE report ~ '^NEXT') AS next FROM io_probe_report(:'rel', '500 ms');
+-- a stored one with writes has the map; without two requests in flight there is none
+SELECT io_probe_record('report', :'rel', '{"duration": "2 s", "writes": true}') AS stored \gset writing_
+SELECT max(length(report)) FILTER (WHERE report !~ '^ {9}\S|^pg_io_probe|\."Reported') <= 80 AS fits,
+       count(*) FILTER (WHERE report ~ '^random writes, \d+ in flight ') AS depths, count(*) FILTER (WHERE report ~ '^ +reads \d+ %') AS loads
+  FROM io_probe_report(run => :writing_stored);
+SELECT count(*) FILTER (WHERE report ~ '^writes \d+ %$') AS columns FROM io_probe_report(run => :writing_stored, format => 'html');
+SET pg_io_probe.max_depth = 1;
+SELECT item, finding FROM io_probe_report_full(:'rel', '500 ms', writes => true) WHERE section = 'missing' AND item ~ 'mixed load';
+RESET pg_io_probe.max_depth;
 
 -- what can't be shown or promised
 SELECT report FROM io_probe_report(run => -1); \echo :SQLSTATE
@@ -138,17 +176,33 @@ SELECT count(*) FILTER (WHERE section = 'scan') AS scans, count(*) FILTER (WHERE
   FROM io_probe_report_full(:'rel', writes => true);
 RESET statement_timeout;
 
--- who may call nothing else reads why
+-- who may call nothing else reads why, and who may not write
 CREATE ROLE regress_io_probe_reader;
 GRANT EXECUTE ON FUNCTION io_probe_report_full TO regress_io_probe_reader;
 SET ROLE regress_io_probe_reader;
 SELECT item, finding FROM io_probe_report_full() WHERE section = 'missing' ORDER BY 1;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION io_probe_write_full, io_probe_mix_full TO regress_io_probe_reader;
+GRANT SELECT ON :rel TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+SELECT item, finding FROM io_probe_report_full(:'rel', writes => true) WHERE section = 'missing' ORDER BY 2, 1;
+RESET ROLE;
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_io_probe LOCATION '';
+CREATE TABLE elsewhere TABLESPACE regress_io_probe AS SELECT 1 AS id;
+GRANT SELECT ON elsewhere TO regress_io_probe_reader;
+GRANT EXECUTE ON FUNCTION io_probe_sync TO regress_io_probe_reader;
+SET ROLE regress_io_probe_reader;
+SELECT item, finding FROM io_probe_report_full('elsewhere', '1 s', writes => true) WHERE finding ~ 'tablespace';
 -- options are looked at first: each probe takes them
 SELECT item FROM io_probe_report_full(options => '{"start_blk": 0}'); \echo :SQLSTATE
 SELECT report FROM io_probe_report(); \echo :SQLSTATE
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION io_probe_report_full FROM regress_io_probe_reader;
+REVOKE EXECUTE ON FUNCTION io_probe_report_full, io_probe_write_full, io_probe_mix_full, io_probe_sync FROM regress_io_probe_reader;
+REVOKE SELECT ON :rel FROM regress_io_probe_reader;
+DROP TABLE elsewhere;
+DROP TABLESPACE regress_io_probe;
 DROP ROLE regress_io_probe_reader;
-DELETE FROM io_probe_runs WHERE id IN (:stored, :promised, :other, :said, :none);
-DROP FUNCTION changed, stored_report;
+DELETE FROM io_probe_runs WHERE id IN (:stored, :writing_stored, :promised, :other, :said, :none);
+DROP FUNCTION changed, stored_report, stored_map, written;
 DROP TABLE base, line, shown, page, "Reported & <b>""told""</b>";

@@ -82,7 +82,7 @@ GOOD_OPTIONS = {
     "max_p99": [0.001, "1ms", 1000],
     "page_cost": [[], None],
 }
-PROMISES = ["mib_s", "iops", "p99_us"]
+PROMISES = ["mib_s", "iops", "p99_us", "write_mib_s", "write_iops", "commit_us", "commit_p99_us"]
 QUERIES = [
     "SELECT 1", "SELECT count(*) FROM plain", "TABLE plain", "VALUES (1), (2)", "SELECT * FROM plain WHERE id = 3",
     "WITH a AS MATERIALIZED (TABLE plain) SELECT * FROM a, a AS b",
@@ -312,7 +312,7 @@ class Fuzzer:
             ]
             return {key: self._json_of(self.probe, key, type_name) for key, type_name in chosen}
         if name == "promised":
-            kept = self.random.sample(PROMISES, self.random.randint(1, 3))
+            kept = self.random.sample(PROMISES, self.random.randint(1, len(PROMISES)))
             return {key: pick([0.001, 1, 500, 1e6, 1e300]) for key in kept}
         if name != "options":
             return self.fail(name, "jsonb")

@@ -112,6 +112,27 @@ class Write(OnDevice):
         self.assert_needs_rights("io_probe_write", query)
 
 
+class Report(OnDevice):
+    def test_it_tells_what_a_volume_takes(self):
+        promised = {"write_iops": CAP / 8, "write_mib_s": 1e6, "commit_us": 1e9, "commit_p99_us": 1e9}
+        lines = self.rows(rows_of("report_full", "probed", duration="30 s", writes=True, promised=promised))
+        kept = {line["section"]: line["kept"] for line in lines if line["promised"]}
+        self.assertEqual(sorted(kept), ["commit", "commit_p99", "long_write", "write"])
+        self.assertIsNot(kept["commit"], False)
+        self.assertIsNot(kept["write"], False)
+        self.assertIsNot(kept["long_write"], True)
+        rates = [line for line in lines if line["section"] in ("write", "load")]
+        self.assertEqual([line["item"] for line in rates], ["1", "16", "reads", "writes"])
+        for line in rates:
+            self.assertLessEqual(line["value"], CAP * 1.05, line)
+        # Each side alone reaches what both may have together.
+        marks = {(line["item"], line["write_pct"]): line["mark"] for line in lines if line["section"] == "load_p50"}
+        self.assertEqual(marks["80", 80], "not carried")
+        (told,) = [line["finding"] for line in lines if (line["section"], line["item"]) == ("verdict", "bend")]
+        self.assertNotIn("at once", told)
+        self.assertEqual(self.files(), [])
+
+
 class Mix(OnDevice):
     def mix(self, model=f"gp3 iops={CAP}", **arguments):
         return self.rows(rows_of("mix", "probed", **arguments), model)

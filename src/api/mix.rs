@@ -67,18 +67,35 @@ fn io_probe_mix(
         let candidate = spcname.as_deref().map(Tablespace::to_write).transpose()?;
         let rows = match like {
             Some(_) => 3 + shares.len(),
-            None => 1 + shares.len() * shares.len() + usize::from(shares[0] != 0),
+            None => loads(&shares),
         };
         let limits = options.limits(duration, rows)?;
-        let measured = Measured { candidate, writing, shares, like, depth, seed, limits };
-        let (call, relation) = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Mix) }
-            .on_relation(rel, Fork::Main)?;
-        if writing != Writing::Wal && candidate.is_none() {
-            relation.relation.file_tablespace().check_may_write()?;
-        }
-        measured.rows(&call, &relation)
+        Measured { candidate, writing, shares, like, depth, seed, limits }.begin(rel, options.waits()?)
     })
 }
+
+/// Rows of loads at these shares, each side alone included.
+pub(super) fn loads(shares: &[u32]) -> usize {
+    1 + shares.len() * shares.len() + usize::from(shares[0] != 0)
+}
+
+/// Reads of a relation beside writes of data, at these shares, ascending. The limits are those of each load.
+pub(super) fn beside_data(
+    rel: pg_sys::Oid,
+    shares: &[u32],
+    limits: Limits,
+    waits: bool,
+) -> Result<Vec<MixRow>> {
+    let (shares, depth, seed) = (shares.to_vec(), of_each_side(None)?, arguments::seed(None));
+    Measured { candidate: None, writing: Writing::Data, shares, like: None, depth, seed, limits }
+        .begin(rel, waits)
+}
+
+/// The loads of rows.
+pub(super) const BEND: &str = "bend";
+pub(super) const READS_ALONE: &str = "reads alone";
+pub(super) const WRITES_ALONE: &str = "writes alone";
+pub(super) const CELL: &str = "cell";
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +165,7 @@ fn pick(shares: Option<Vec<Option<i32>>>, like: Option<Like>) -> Result<Vec<u32>
 }
 
 /// Requests in flight of a side: both together have no more than the cap.
-fn of_each_side(depth: Option<i32>) -> Result<u32> {
+pub(super) fn of_each_side(depth: Option<i32>) -> Result<u32> {
     let cap = gucs::depth(None, u32::MAX)?;
     let explained =
         |error: Error| error.detail(format!("Reads and writes share pg_io_probe.max_depth, which is {cap}."));
@@ -188,6 +205,15 @@ struct Found {
 }
 
 impl Measured {
+    fn begin(&self, rel: pg_sys::Oid, waits: bool) -> Result<Vec<MixRow>> {
+        let (call, relation) =
+            Begin { writes: true, waits, ..Begin::of(Probe::Mix) }.on_relation(rel, Fork::Main)?;
+        if self.writing != Writing::Wal && self.candidate.is_none() {
+            relation.relation.file_tablespace().check_may_write()?;
+        }
+        self.rows(&call, &relation)
+    }
+
     fn rows(&self, call: &Call, relation: &ProbedRelation) -> Result<Vec<MixRow>> {
         let started_at = server::present();
         let mut caveats = Caveats::default();
@@ -201,11 +227,11 @@ impl Measured {
         let row = |load, cell: Option<&Cell>, caveats| {
             self.row(load, cell, sizes, place.clone(), started_at, caveats)
         };
-        let Some(found) = found else { return Ok(vec![row("bend", None, caveats)]) };
+        let Some(found) = found else { return Ok(vec![row(BEND, None, caveats)]) };
         let caveats = self.caveats(&found, relation);
         let others = caveats.doubts_alone();
         let [reads, writes] = &found.mix.alone;
-        let mut rows = vec![row("bend", found.mix.bend(), caveats)];
+        let mut rows = vec![row(BEND, found.mix.bend(), caveats)];
         rows.extend(found.present.map(|[reads, writes]| MixRow {
             read_pct: Some(100),
             write_pct: Some(100),
@@ -214,9 +240,9 @@ impl Measured {
             caveats: Caveats::default().columns(),
             ..row("others", None, others.clone())
         }));
-        rows.push(row("reads alone", Some(reads), others.clone()));
-        rows.push(row("writes alone", Some(writes), others.clone()));
-        rows.extend(found.mix.cells.iter().map(|cell| row("cell", Some(cell), others.clone())));
+        rows.push(row(READS_ALONE, Some(reads), others.clone()));
+        rows.push(row(WRITES_ALONE, Some(writes), others.clone()));
+        rows.extend(found.mix.cells.iter().map(|cell| row(CELL, Some(cell), others.clone())));
         Ok(rows)
     }
 
@@ -453,7 +479,7 @@ impl Measured {
             caveats.void(CONTRADICTED);
         }
         if reached.is_none() && caveats.is_ok() {
-            let why = if load == "bend" { "no load was carried" } else { "it came too late to be measured" };
+            let why = if load == BEND { "no load was carried" } else { "it came too late to be measured" };
             caveats.doubt_since(Doubt::Short, why);
         }
         let is_sent = |side: usize| cell.is_some_and(|cell| cell.shares[side] > 0);
@@ -478,7 +504,7 @@ impl Measured {
             w_p95_us: quantile(WRITES, 0.95),
             w_p99_us: quantile(WRITES, 0.99),
             w_histogram: of(WRITES).map(|reached| shared::histogram(&reached.latencies)),
-            carried: cell.filter(|_| matches!(load, "bend" | "cell")).and_then(Cell::carries),
+            carried: cell.filter(|_| matches!(load, BEND | CELL)).and_then(Cell::carries),
             sent_reads_s: sent(READS),
             sent_writes_s: sent(WRITES),
             writing: self.writing.name(),

@@ -11,6 +11,7 @@
 
 mod changes;
 mod gather;
+mod load_map;
 mod page;
 mod plots;
 mod text;
@@ -142,10 +143,11 @@ impl Line {
         says(self.doubt.as_deref(), doubt)
     }
 
-    /// What speaks against a figure. What came from memory says nothing of the device anyway.
+    /// What speaks against a figure. What came from memory says nothing of the device anyway, and a load that
+    /// was not carried is told before all else.
     fn against(&self) -> &str {
         match self.mark {
-            Some(Mark::FromMemory) => Mark::FromMemory.name(),
+            Some(mark @ (Mark::FromMemory | Mark::NotCarried)) => mark.name(),
             _ => self.doubt.as_deref().unwrap_or_default(),
         }
     }
@@ -158,6 +160,11 @@ impl Line {
 
     fn finding(&self) -> &str {
         self.finding.as_deref().unwrap_or_default()
+    }
+
+    /// What the figure is at: the item, and the writes beside it.
+    fn shown_item(&self) -> String {
+        self.write_pct.map_or(self.item.to_string(), |writes| format!("{} %, writes {writes} %", self.item))
     }
 
     fn unit(&self) -> &str {
@@ -268,13 +275,29 @@ struct Promised {
     iops: Option<f64>,
     /// 99th percentile of single reads.
     p99_us: Option<f64>,
+    /// Rate of long writes past the page cache.
+    write_mib_s: Option<f64>,
+    /// Random writes a second at the faster depth.
+    write_iops: Option<f64>,
+    /// Time of a flush of the WAL as the server does it, and 99th percentile.
+    commit_us: Option<f64>,
+    commit_p99_us: Option<f64>,
 }
 
 impl Promised {
     fn parse(promised: Option<JsonbText>) -> Result<Self> {
-        let names = ["mib_s", "iops", "p99_us"];
+        let names = ["mib_s", "iops", "p99_us", "write_mib_s", "write_iops", "commit_us", "commit_p99_us"];
         let given = Options::of("promised", "promise", promised, &names)?;
-        let [mib_s, iops, p99_us] = names.map(|name| given.positive(name));
-        Ok(Self { mib_s: mib_s?, iops: iops?, p99_us: p99_us? })
+        let [mib_s, iops, p99_us, write_mib_s, write_iops, commit_us, commit_p99_us] =
+            names.map(|name| given.positive(name));
+        Ok(Self {
+            mib_s: mib_s?,
+            iops: iops?,
+            p99_us: p99_us?,
+            write_mib_s: write_mib_s?,
+            write_iops: write_iops?,
+            commit_us: commit_us?,
+            commit_p99_us: commit_p99_us?,
+        })
     }
 }

@@ -22,6 +22,9 @@ use crate::error::Result;
 use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 
+/// Writes in flight, unless the call says otherwise.
+const DEPTH: u32 = 16;
+
 #[pg_extern(sql = false)]
 fn io_probe_write(
     spcname: Option<Text>,
@@ -32,25 +35,39 @@ fn io_probe_write(
 ) -> Rows {
     Rows::answer(|| {
         let options = Options::parse(options, OPTIONS)?;
-        let depth = arguments::depth(depth, 16)?;
+        let depth = arguments::depth(depth, DEPTH)?;
         let patterns = Pattern::list(patterns.map(|given| given.0), |_| Ok(()))?;
         let patterns = patterns.unwrap_or_else(|| Pattern::ALL.to_vec());
         let ways: Vec<(Pattern, WriteWay)> =
             patterns.iter().flat_map(|pattern| pattern.ways(depth)).collect();
         let limits = options.limits(duration, ways.len())?;
         let seed = arguments::seed(seed(&options)?);
-        let spcname = spcname.as_deref();
-        let begin = Begin { writes: true, waits: options.waits()?, ..Begin::of(Probe::Write) };
-        let (call, place) = begin.on_place(|| ProbedPlace::of_data(spcname))?;
-        let place = if call.ended().is_none() { place.located() } else { place };
-        let written = Written { ways, limits, seed, place, started_at: server::present() };
-        written.rows(&call)
+        rows(ways, seed, limits, options.waits()?, || ProbedPlace::of_data(spcname.as_deref()))
     })
+}
+
+/// Writes in these ways at a place, which is found as in [`Begin::on_place`]: a row for each.
+pub(super) fn rows(
+    ways: Vec<(Pattern, WriteWay)>,
+    seed: u64,
+    limits: Limits,
+    waits: bool,
+    find: impl Fn() -> Result<ProbedPlace>,
+) -> Result<Vec<WriteRow>> {
+    let (call, place) = Begin { writes: true, waits, ..Begin::of(Probe::Write) }.on_place(find)?;
+    let place = if call.ended().is_none() { place.located() } else { place };
+    Written { ways, limits, seed, place, started_at: server::present() }.rows(&call)
+}
+
+/// Past the page cache: blocks at random, one and several in flight, and long writes in sequence.
+pub(super) fn direct_ways() -> Result<Vec<(Pattern, WriteWay)>> {
+    let depth = arguments::depth(None, DEPTH)?;
+    Ok([Pattern::Random, Pattern::Sequential].iter().flat_map(|pattern| pattern.ways(depth)).collect())
 }
 
 /// Who writes so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pattern {
+pub(super) enum Pattern {
     Random,
     Sequential,
     Checkpoint,

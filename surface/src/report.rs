@@ -27,11 +27,30 @@ words! {
         P50 = "p50",
         /// 99th percentile of the latencies at a depth.
         P99 = "p99",
+        /// Random writes a second at a depth.
+        Write = "write",
+        /// Median latency of a random write at a depth.
+        #[serde(rename = "write_p50")]
+        WriteP50 = "write_p50",
+        /// 99th percentile of the latencies of random writes at a depth.
+        #[serde(rename = "write_p99")]
+        WriteP99 = "write_p99",
+        /// Rate of long writes in sequence.
+        #[serde(rename = "long_write")]
+        LongWrite = "long_write",
         /// Time of a flush of WAL.
         Commit = "commit",
         /// 99th percentile of the flushes of WAL.
         #[serde(rename = "commit_p99")]
         CommitP99 = "commit_p99",
+        /// Reads and writes a second, each alone, of which loads are shares.
+        Load = "load",
+        /// Median latency of reads beside writes.
+        #[serde(rename = "load_p50")]
+        LoadP50 = "load_p50",
+        /// 99th percentile of the latencies of reads beside writes.
+        #[serde(rename = "load_p99")]
+        LoadP99 = "load_p99",
         /// Rate of a cold scan by readahead.
         Readahead = "readahead",
         /// What it means.
@@ -56,6 +75,9 @@ words! {
         /// Too little of the scan came from the device to call it that of the device.
         #[serde(rename = "from memory")]
         FromMemory = "from memory",
+        /// Not all requests of the load were answered in time, so that a percentile of it is too low.
+        #[serde(rename = "not carried")]
+        NotCarried = "not carried",
     }
 }
 
@@ -68,12 +90,14 @@ row! {
     /// one line, a figure or a fact
     #[derive(Deserialize)]
     row ReportFullRow "report_full" everyday [] {
-        /// What the line is about: server, device, trust, scan, depth, p50, p99, commit, commit_p99,
-        /// readahead, verdict, advice, missing
+        /// What the line is about: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99,
+        /// long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing
         section: ReportSection,
         /// Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding
-        /// names (scans, reads, commits); for scan the path; for depth, p50 and p99 the requests in flight;
-        /// for commit and commit_p99 the method; for readahead the window in kB
+        /// names (scans, reads, writes, commits, mixed load); for scan the path; for depth, p50, p99 and
+        /// those of writes the requests in flight; for commit and commit_p99 the method; for load the side
+        /// alone; for load_p50 and load_p99 the reads, in percent of those alone; for readahead the window in
+        /// kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,
@@ -91,13 +115,16 @@ row! {
         /// The fact, in words; of a figure NULL, but for the size of the relation, where it is the name
         finding: Option<Text>,
         /// best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a
-        /// tenth of the scan did not come from the device
+        /// tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were
+        /// answered in time, so the percentile is too low
         mark: Option<Mark>,
         /// What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL:
         /// nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth
         doubt: Option<Text>,
         /// Section advice: statement that follows the advice
         statement: Option<Text>,
+        /// Sections load_p50 and load_p99: writes that went on meanwhile, in percent of those alone
+        write_pct: Option<u32>,
     }
 }
 
@@ -147,13 +174,16 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Owner,
         comment: "\
             Reports on the storage in one call, in half a minute unless duration says otherwise: devices, \
-            scans, random reads, flushes, readahead and settings, with verdicts in words. Measures the \
-            relation, or the largest table. promised is what was paid for: {\"mib_s\": 2000, \"iops\": \
-            100000, \"p99_us\": 500}. format: text (80 columns) or html (one page, with pictures). run shows \
-            a report that io_probe_record('report') has stored. cold => true lets it evict what it reads, \
-            writes => true write a scratch file beside the WAL. What the caller may not call (the _full \
-            functions) it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, \
-            max_p99, precision (not of reads at several depths), wait",
+            scans, random reads, readahead and settings, with verdicts in words; with writes => true also \
+            writes, flushes, and what reads take beside writes. Measures the relation, or the largest table. \
+            promised is what was paid for: {\"mib_s\": 2000, \"iops\": 100000, \"p99_us\": 500, \
+            \"write_mib_s\": 1000, \"write_iops\": 50000, \"commit_us\": 1000, \"commit_p99_us\": 2000}. \
+            format: text (80 columns) or html (one page, with pictures). run shows a report that \
+            io_probe_record('report') has stored. cold => true lets it evict what it reads, writes => true \
+            write scratch files beside the WAL and in the relation's tablespace. What the caller may not \
+            call (the _full functions), or write, it leaves out, and names. Options: max_bytes, max_iops, \
+            max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths, nor of writes), \
+            wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
     },

@@ -77,6 +77,8 @@ pub(super) fn same_as_before(line: &Line, changes: &[Change]) -> Option<(f64, f6
         ReportSection::Scan
         | ReportSection::Depth
         | ReportSection::P99
+        | ReportSection::Write
+        | ReportSection::LongWrite
         | ReportSection::Commit
         | ReportSection::CommitP99 => {
             let tier = if line.mark == Some(Mark::FromMemory) { ", cached" } else { "" };

@@ -1,5 +1,7 @@
 //! Measuring what a report is made of, and what it means.
 
+mod writes;
+
 use std::cmp::Ordering;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use io_probe_surface::doubt::Doubt;
 use io_probe_surface::facts::DeviceRow;
 use io_probe_surface::report::ReportFullRow;
 use io_probe_surface::seqscan::SeqscanRow;
-use io_probe_surface::shared::IntervalColumns;
+use io_probe_surface::shared::{CaveatColumns, IntervalColumns};
 use io_probe_surface::sync::SyncRow;
 use pgrx::{pg_sys, spi};
 
@@ -70,6 +72,11 @@ const FASTEST_FLUSH_US: f64 = 10.0;
 const UNSEEN: &str = "what others did meanwhile can't be seen";
 const UNTOUCHED: &str = "nothing that is known to be of the probes came from the devices";
 
+const NO_TABLE: &str = "there is no table of yours to read: name one, io_probe_report('tbl')";
+
+/// What is measured of writes, as missing lines name it.
+const OF_WRITES: [&str; 2] = ["writes", "mixed load"];
+
 const OTHERS_IN_ROWS: &str = "others used the device during some of it: repeat later";
 
 /// What a report measures.
@@ -79,24 +86,27 @@ enum Part {
     Depths,
     Scans,
     Commits,
+    Writes,
+    Loads,
 }
 
 /// The order of the parts. Scans by the server leave what they read in the OS cache.
-const IN_TURN: [Part; 4] = [Part::Advice, Part::Depths, Part::Scans, Part::Commits];
+const IN_TURN: [Part; 6] =
+    [Part::Advice, Part::Depths, Part::Scans, Part::Commits, Part::Writes, Part::Loads];
+
+/// As many share the time without writes. That of commits is left over then.
+const WITHOUT_WRITES: usize = 4;
 
 impl Part {
     /// Its share of a report's time, where a moment has 1.
     fn weight(self) -> u32 {
         match self {
-            Part::Advice => 18,
+            Part::Advice => 21,
+            Part::Loads => 10,
             Part::Depths | Part::Scans => 8,
             Part::Commits => 6,
+            Part::Writes => 3,
         }
-    }
-
-    fn and_later(self) -> &'static [Self] {
-        let place = IN_TURN.iter().position(|other| *other == self);
-        &IN_TURN[place.unwrap_or(0)..]
     }
 }
 
@@ -105,17 +115,32 @@ impl Part {
 enum TrustedPart {
     Scans,
     Reads,
+    Writes,
     Commits,
+    Loads,
 }
 
 impl TrustedPart {
-    const ALL: [Self; 3] = [Self::Scans, Self::Reads, Self::Commits];
+    const ALL: [Self; 5] = [Self::Scans, Self::Reads, Self::Writes, Self::Commits, Self::Loads];
+
+    /// The one of which a figure that may be promised is.
+    fn of(section: ReportSection) -> Option<Self> {
+        Some(match section {
+            ReportSection::Scan => Self::Scans,
+            ReportSection::Depth | ReportSection::P99 => Self::Reads,
+            ReportSection::Write | ReportSection::LongWrite => Self::Writes,
+            ReportSection::Commit | ReportSection::CommitP99 => Self::Commits,
+            _ => return None,
+        })
+    }
 
     fn name(self) -> &'static str {
         match self {
             Self::Scans => "scans",
             Self::Reads => "reads",
+            Self::Writes => OF_WRITES[0],
             Self::Commits => "commits",
+            Self::Loads => OF_WRITES[1],
         }
     }
 
@@ -123,7 +148,9 @@ impl TrustedPart {
         match self {
             Self::Scans => Probe::Seqscan,
             Self::Reads => Probe::Depth,
+            Self::Writes => Probe::Write,
             Self::Commits => Probe::Sync,
+            Self::Loads => Probe::Mix,
         }
     }
 
@@ -132,7 +159,9 @@ impl TrustedPart {
         match self {
             Self::Scans => ReportSection::Scan,
             Self::Reads => ReportSection::Depth,
+            Self::Writes => ReportSection::Write,
             Self::Commits => ReportSection::Commit,
+            Self::Loads => ReportSection::LoadP50,
         }
     }
 
@@ -206,12 +235,10 @@ impl Measurements {
                 self.depths(&mut found, rel, at_first);
                 self.scan(&mut found, rel);
             }
-            None => found.missing(
-                "scans and reads",
-                "there is no table of yours to read: name one, io_probe_report('tbl')",
-            ),
+            None => found.missing("scans and reads", NO_TABLE),
         }
         self.commits(&mut found);
+        self.data_writes(&mut found, rel);
         if let Some(left) = left.filter(|left| *left < self.duration) {
             let (left, whole) = (figure(left.as_secs_f64()), figure(self.duration.as_secs_f64()));
             found.missing(
@@ -227,9 +254,15 @@ impl Measurements {
     /// This part of the time; less if the statement has no more than that for it and the parts that come
     /// after it.
     fn share(&self, part: Part) -> Duration {
-        let usual = self.duration * part.weight() / weight(&IN_TURN);
-        let left = call::time_left() * part.weight() / weight(part.and_later());
+        let parts = self.parts();
+        let later = parts.iter().position(|other| *other == part).unwrap_or(0);
+        let usual = self.duration * part.weight() / weight(parts);
+        let left = call::time_left() * part.weight() / weight(&parts[later..]);
         usual.min(left).max(Duration::from_millis(1))
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        if self.writes { &IN_TURN } else { &IN_TURN[..WITHOUT_WRITES] }
     }
 
     /// The bounds of each of `rows` rows that share this part of the time.
@@ -296,10 +329,7 @@ impl Measurements {
             let doubt = &row.caveats.doubt;
             let line = line.marked((row.best == Some(true)).then_some(Mark::Best), doubt);
             let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
-            found.push(match doubt.has(Doubt::Paced) {
-                true => Line(ReportFullRow { promised, ..line.0 }), // the rate of a limit says nothing of it
-                false => promise(line, promised, true),
-            });
+            found.push(promise_unless_paced(line, promised, true, &row.caveats));
         }
         for row in &depths {
             let line =
@@ -355,7 +385,7 @@ impl Measurements {
             let group = GroupCommit { committers: 1, delay: wal::commit_delay(1), commit_bytes: None };
             sync::rows(Bench { cases, group, limits }, None, self.waits)
         });
-        syncs.iter().for_each(|row| found.flush(row));
+        syncs.iter().for_each(|row| found.flush(row, &self.promised));
     }
 
     fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) {
@@ -366,7 +396,7 @@ impl Measurements {
                 lists_settings: false,
                 bounds: self.bounds,
                 duration: Some(self.share(Part::Advice)),
-                of_call: f64::from(weight(&IN_TURN)) / f64::from(Part::Advice.weight()),
+                of_call: f64::from(weight(self.parts())) / f64::from(Part::Advice.weight()),
                 cold: self.cold,
                 writes: self.writes,
             };
@@ -474,28 +504,25 @@ impl ReportDraft {
     }
 
     /// What a flush of one WAL block takes.
-    fn flush(&mut self, row: &SyncRow) {
+    fn flush(&mut self, row: &SyncRow, promised: &Promised) {
         let in_use = row.in_use == Some(true);
         let line = Line::figure(ReportSection::Commit, row.method, row.op_us, "us", ends(&row.interval));
-        self.push(line.marked(in_use.then_some(Mark::InUse), &row.caveats.doubt));
+        let line = line.marked(in_use.then_some(Mark::InUse), &row.caveats.doubt);
+        self.push(promise_unless_paced(line, promised.commit_us.filter(|_| in_use), false, &row.caveats));
         if !in_use {
             return;
         }
         let p99 = Line::figure(ReportSection::CommitP99, row.method, row.p99_us, "us", (None, None));
-        self.push(p99.marked(Some(Mark::InUse), &row.caveats.doubt));
-        let Some(us) = row.op_us else {
-            // The first note of a void row says what makes it so.
-            let void = row.caveats.notes.first().filter(|_| row.caveats.doubt.has(Doubt::Void)).cloned();
-            let why = void.or_else(|| row.caveats.doubt.shown());
-            return self.missing("commits", why.as_deref().unwrap_or("no figure"));
-        };
+        let p99 = p99.marked(Some(Mark::InUse), &row.caveats.doubt);
+        self.push(promise_unless_paced(p99, promised.commit_p99_us, false, &row.caveats));
+        let Some(us) = row.op_us else { return self.missing("commits", &why_none(&row.caveats)) };
         let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
         let doubt = if us < FASTEST_FLUSH_US {
             ": no storage is that fast, so something keeps it in memory"
         } else {
             ""
         };
-        let beside = if row.caveats.doubt.has(Doubt::Others) { " while others use the device" } else { "" };
+        let beside = beside_others(&row.caveats);
         self.say("commit", format!("A commit waits {} for its WAL{p99}{beside}{doubt}.", time(us)));
     }
 
@@ -739,11 +766,11 @@ impl ReportDraft {
         let short = of(&self.lines, ReportSection::Depth).filter(|line| line.doubts(Doubt::Short));
         let short: Vec<_> = short.map(|line| line.item.clone()).collect();
         for Line(line) in self.lines.iter_mut().filter(|line| line.promised.is_some()) {
-            let is_of = |part: &TrustedPart| part.section() == line.section;
+            let is_poor = TrustedPart::of(line.section).is_some_and(|part| self.poor.contains(&part));
             // A percentile has the doubt of the rate at the same depth.
-            let (is_poor, is_short) = match line.section {
-                ReportSection::P99 => (self.poor.contains(&TrustedPart::Reads), short.contains(&line.item)),
-                _ => (self.poor.iter().any(is_of), says(line.doubt.as_deref(), Doubt::Short)),
+            let is_short = match line.section {
+                ReportSection::P99 => short.contains(&line.item),
+                _ => says(line.doubt.as_deref(), Doubt::Short),
             };
             line.kept = line.kept.filter(|_| !is_poor && !is_short);
         }
@@ -756,6 +783,10 @@ impl ReportDraft {
             let what = match line.section {
                 ReportSection::Scan => "Scans",
                 ReportSection::Depth => "Random reads",
+                ReportSection::Write => "Random writes",
+                ReportSection::LongWrite => "Long writes",
+                ReportSection::Commit => "Commits",
+                ReportSection::CommitP99 => "The 99th percentile of commits",
                 _ => "The 99th percentile of reads",
             };
             let verb = match line.kept {
@@ -805,6 +836,29 @@ fn sentence(text: &str) -> String {
 /// The ends of an interval.
 fn ends(interval: &IntervalColumns) -> (Option<f64>, Option<f64>) {
     (interval.ci_low, interval.ci_high)
+}
+
+/// Why there is no figure: the first note of a void row says what makes it so.
+fn why_none(caveats: &CaveatColumns) -> String {
+    let void = caveats.notes.first().filter(|_| caveats.doubt.has(Doubt::Void)).cloned();
+    void.or_else(|| caveats.doubt.shown()).unwrap_or_else(|| "no figure".to_owned())
+}
+
+fn beside_others(caveats: &CaveatColumns) -> &'static str {
+    if caveats.doubt.has(Doubt::Others) { " while others use the device" } else { "" }
+}
+
+/// As [`promise`], but the rate of a limit says nothing of what was promised.
+fn promise_unless_paced(
+    line: Line,
+    promised: Option<f64>,
+    more_is_better: bool,
+    caveats: &CaveatColumns,
+) -> Line {
+    match caveats.doubt.has(Doubt::Paced) {
+        true => Line(ReportFullRow { promised, ..line.0 }),
+        false => promise(line, promised, more_is_better),
+    }
 }
 
 /// Judges a figure by what was promised.

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::load_map::LoadMap;
 use super::plots::{self, Bar};
 use super::{Line, ReportSection, changes, fact, next, of};
 use crate::api::history::Change;
@@ -16,7 +17,7 @@ struct HtmlPage<'a> {
     /// What each of all figures is of, and its line.
     figures: Vec<(&'static str, &'a Line)>,
     /// The title and the SVG of each picture, which the plotting library makes and escapes.
-    charts: Vec<(&'static str, String)>,
+    charts: Vec<(String, String)>,
     verdicts: Vec<&'a Line>,
     changes: Vec<String>,
     has_bands: bool,
@@ -73,14 +74,21 @@ fn what(line: &Line) -> Option<&'static str> {
         ReportSection::Depth => "random reads, in flight",
         ReportSection::P50 => "median latency, in flight",
         ReportSection::P99 => "99th percentile, in flight",
+        ReportSection::Write => "random writes, in flight",
+        ReportSection::WriteP50 => "median latency of writes, in flight",
+        ReportSection::WriteP99 => "99th percentile of writes, in flight",
+        ReportSection::LongWrite => "long writes, in flight",
         ReportSection::Commit => "flush of WAL",
         ReportSection::CommitP99 => "99th percentile of flushes",
+        ReportSection::Load => "reads and writes alone",
+        ReportSection::LoadP50 => "median latency beside writes, reads",
+        ReportSection::LoadP99 => "99th percentile beside writes, reads",
         ReportSection::Readahead => "scan, readahead kB",
         _ => return None,
     })
 }
 
-fn charts(lines: &[Line], changes: &[Change]) -> Vec<(&'static str, String)> {
+fn charts(lines: &[Line], changes: &[Change]) -> Vec<(String, String)> {
     let bar = |line| Bar::of(line, changes::same_as_before(line, changes));
     let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [
@@ -91,6 +99,8 @@ fn charts(lines: &[Line], changes: &[Change]) -> Vec<(&'static str, String)> {
         ("Flush of one WAL block, us (less is better)", plots::bars(&bars(ReportSection::Commit))),
     ]
     .into_iter()
+    .map(|(title, svg)| (title.to_owned(), svg))
+    .chain(LoadMap::find(lines).map(|map| (map.title(), plots::map(&map))))
     .filter_map(|(title, svg)| Some((title, svg?)))
     .collect()
 }

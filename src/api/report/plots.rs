@@ -3,14 +3,17 @@
 use std::error::Error;
 use std::ops::Range;
 
+use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::Line;
+use super::load_map::LoadMap;
 
 const SIZE: (u32, u32) = (640, 280);
 
 /// The greatest value of a picture that is worth drawing lies in this range.
-const PLOTTED: Range<f64> = 1e-6..1e12;
+pub(super) const PLOTTED: Range<f64> = 1e-6..1e12;
 
 /// Most values of a picture: more would not be told apart.
 const MOST_VALUES: usize = 64;
@@ -75,6 +78,61 @@ pub(super) fn curve(all: &[Bar]) -> Option<String> {
         chart.draw_series(marks)?;
         Ok(())
     })
+}
+
+/// How dark the squares of the least and of the greatest value are, and those of loads that were not carried:
+/// a figure can be read on each.
+const SHADES: [f64; 2] = [0.05, 0.45];
+const NOT_CARRIED: f64 = 0.6;
+
+/// Room for the names of rows, and of columns.
+const ROOM: (i32, i32) = (110, 40);
+
+/// A square for each load, which is the darker the longer reads take.
+pub(super) fn map(map: &LoadMap<'_>) -> Option<String> {
+    let mut svg = String::new();
+    let drawn = draw_map(map, &SVGBackend::with_string(&mut svg, SIZE).into_drawing_area());
+    drawn.ok().map(|()| svg)
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+fn draw_map(map: &LoadMap<'_>, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
+    let width = (SIZE.0 as i32 - ROOM.0) / map.writes.len().max(1) as i32;
+    let height = (SIZE.1 as i32 - ROOM.1) / map.reads.len().max(1) as i32;
+    let middle = |column: usize| ROOM.0 + column as i32 * width + width / 2;
+    for (row, reads) in map.reads.iter().enumerate() {
+        let (top, bottom) = (row as i32 * height, (row as i32 + 1) * height);
+        write(area, format!("reads {reads} %"), (ROOM.0 / 2, top + height / 2))?;
+        for (column, writes) in map.writes.iter().enumerate() {
+            let Some(line) = map.at(reads, *writes) else { continue };
+            let left = ROOM.0 + column as i32 * width;
+            let square = [(left + 1, top + 1), (left + width - 1, bottom - 1)];
+            if let Some(value) = LoadMap::value(line) {
+                area.draw(&Rectangle::new(square, shade(line, value, map.range()).filled()))?;
+            }
+            area.draw(&Rectangle::new(square, BLACK.stroke_width(1)))?;
+            write(area, line.shown_of_load(), (middle(column), top + height / 2))?;
+        }
+    }
+    for (column, writes) in map.writes.iter().enumerate() {
+        write(area, format!("writes {writes} %"), (middle(column), SIZE.1 as i32 - ROOM.1 / 2))?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+/// The shade of a value among those of loads that were carried, by its logarithm.
+fn shade(line: &Line, value: f64, (least, most): (f64, f64)) -> RGBAColor {
+    let share = if least < most { (value / least).ln() / (most / least).ln() } else { 0.0 };
+    let shade = SHADES[0] + share * (SHADES[1] - SHADES[0]);
+    RGBAColor(0x80, 0x80, 0x80, if line.is_carried() { shade } else { NOT_CARRIED })
+}
+
+/// Writes with this middle.
+fn write(area: &Area<'_>, text: String, at: (i32, i32)) -> Result<(), Box<dyn Error>> {
+    let style = ("sans-serif", 15).into_font().color(&BLACK).pos(Pos::new(HPos::Center, VPos::Center));
+    Ok(area.draw(&Text::new(text, at, style))?)
 }
 
 type Drawn<'a, 'b> = ChartContext<

@@ -3,6 +3,7 @@
 use textwrap::Options;
 
 use super::gather::count;
+use super::load_map::LoadMap;
 use super::{Line, ReportSection, changes, fact, next, of};
 use crate::api::history::Change;
 
@@ -17,6 +18,9 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     text.figures(lines);
     text.bars(lines, ReportSection::Depth, "Random reads a second, by requests in flight");
     text.bars(lines, ReportSection::Readahead, "MiB/s of a cold scan, by readahead in kB");
+    if let Some(map) = LoadMap::find(lines) {
+        text.map(&map);
+    }
     text.list(lines, ReportSection::Verdict, "VERDICT");
     text.titled("CHANGED", changes::told(changes).into_iter().map(|told| (told, None)));
     text.list(lines, ReportSection::Advice, "ADVICE");
@@ -112,6 +116,20 @@ impl TextPage {
         }
     }
 
+    /// A row for each load of reads, a column for each of writes.
+    fn map(&mut self, map: &LoadMap<'_>) {
+        self.push("");
+        self.push(map.title());
+        let cells = |cell: &dyn Fn(u32) -> String| -> String {
+            map.writes.iter().map(|writes| format!(" {:>15}", cell(*writes))).collect()
+        };
+        self.push(format!("{:>13}{}", "", cells(&|writes| format!("writes {writes} %"))));
+        for reads in &map.reads {
+            let shown = |writes| map.at(reads, writes).map_or(String::new(), Line::shown_of_load);
+            self.push(format!("{:>13}{}", format!("reads {reads} %"), cells(&shown)));
+        }
+    }
+
     /// Paragraphs under a title, each with its statement below it, if it has one.
     fn titled<'a>(&mut self, title: &str, paragraphs: impl Iterator<Item = (String, Option<&'a str>)>) {
         for (place, (text, statement)) in paragraphs.enumerate() {
@@ -146,7 +164,14 @@ fn name_of(line: &Line) -> Option<String> {
         (ReportSection::P50, "1") => "random read, median".to_owned(),
         (ReportSection::P99, "1") => "random read, p99".to_owned(),
         (ReportSection::Commit, method) if line.is_chosen() => format!("commit, {method}"),
-        (ReportSection::CommitP99, method) if line.value.is_some() => format!("commit p99, {method}"),
+        (ReportSection::Write, depth) => format!("random writes, {depth} in flight"),
+        (ReportSection::WriteP50, "1") => "random write, median".to_owned(),
+        (ReportSection::WriteP99, "1") => "random write, p99".to_owned(),
+        (ReportSection::LongWrite, depth) => format!("long writes, {depth} in flight"),
+        (ReportSection::Load, side) => format!("{side} alone, for the map"),
+        (ReportSection::CommitP99, method) if line.value.is_some() || line.promised.is_some() => {
+            format!("commit p99, {method}")
+        }
         _ => return None,
     })
 }
