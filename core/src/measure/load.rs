@@ -5,7 +5,8 @@
 //! others are answered or not, and its latency counts from then. So one that had to wait for a free thread
 //! counts its waiting, and a device that can't keep up shows latencies that grow.
 //!
-//! All streams begin together. What is answered in the first tenth of the time, or of the bytes if these are
+//! All streams begin together. A run lasts for its time, and then until the streams that have a number of
+//! requests are done. What is answered in the first tenth of the time, or of the bytes if these are
 //! limited, is warm-up. A stream that runs again goes on with other requests.
 //!
 //! # Limitations and caveats
@@ -57,6 +58,8 @@ pub struct Stream {
     pub pace: Pace,
     /// Most in flight.
     pub workers: usize,
+    /// How many are sent in a run, which lasts until they are answered; None: as many as its time allows.
+    pub count: Option<u64>,
     /// The number of the next one, here and in clones of it.
     next: Arc<AtomicU64>,
 }
@@ -64,12 +67,17 @@ pub struct Stream {
 impl Stream {
     /// A stream that has sent nothing yet.
     pub fn new(requests: Arc<dyn Requests>, workers: usize) -> Self {
-        Self { requests, pace: Pace::Free, workers, next: Arc::default() }
+        Self { requests, pace: Pace::Free, workers, count: None, next: Arc::default() }
     }
 
     /// The same stream at another pace.
     pub fn at(&self, pace: Pace) -> Self {
         Self { pace, ..self.clone() }
+    }
+
+    /// The same stream, of so many requests in each run.
+    pub fn of_count(&self, count: u64) -> Self {
+        Self { count: Some(count), ..self.clone() }
     }
 }
 
@@ -112,6 +120,8 @@ struct Running {
     /// When the streams begin; 0 until all threads are there.
     begins: AtomicU64,
     over: AtomicBool,
+    /// Requests that are not answered yet, of the streams that have a number of them.
+    left: AtomicU64,
     /// Bytes of all requests that were sent, of as many as there may be.
     sent_bytes: AtomicU64,
     most_bytes: u64,
@@ -163,6 +173,7 @@ pub fn run(
     let running = Arc::new(Running {
         begins: AtomicU64::new(0),
         over: AtomicBool::new(false),
+        left: AtomicU64::new(streams.iter().filter_map(|stream| stream.count).sum()),
         sent_bytes: AtomicU64::new(0),
         most_bytes: budget.bytes_left(),
         state: Mutex::new(State {
@@ -204,7 +215,8 @@ pub fn run(
         if running.sent_bytes.load(Relaxed) > running.most_bytes {
             break Some(Stop::Bytes);
         }
-        if state.error.is_some() || Monotonic.now() >= ends {
+        let is_done = Monotonic.now() >= ends && running.left.load(Relaxed) == 0;
+        if state.error.is_some() || is_done {
             break None;
         }
     };
@@ -238,6 +250,9 @@ impl Feed {
         }
         while !running.over.load(Relaxed) {
             let taken = self.taken.fetch_add(1, Relaxed);
+            if self.stream.count.is_some_and(|count| taken >= count) {
+                return;
+            }
             let due = self.due(taken, begins);
             sleep_in_thread(&Monotonic, due, &running.over);
             let bytes = self.stream.requests.bytes();
@@ -260,6 +275,10 @@ impl Feed {
             let warm_bytes = running.most_bytes / WARM_UP;
             let is_warm = answered >= state.warm_until || running.sent_bytes.load(Relaxed) >= warm_bytes;
             state.answered(self.place, bytes, (sent, answered), began, is_warm);
+            drop(state);
+            if self.stream.count.is_some() {
+                running.left.fetch_sub(1, Relaxed);
+            }
         }
     }
 
@@ -399,6 +418,15 @@ mod tests {
         assert!(sent >= first[0].answered && sent > 0);
         reached(&[stream.at(Pace::Due(100.0))], 300);
         assert!(stream.next.load(Relaxed) > sent);
+    }
+
+    #[test]
+    fn a_stream_of_so_many_is_waited_for() {
+        // Ten of 20 ms each by four threads take 60 ms, and the others go on meanwhile.
+        let few = stream(20, false, Pace::Free).of_count(10);
+        let (reached, stop) = reached(&[few.clone(), stream(1, false, Pace::Free)], 10);
+        assert_eq!((stop, reached[0].bytes, few.next.load(Relaxed)), (None, 10 * 8192, 10));
+        assert!(reached[1].answered > 0);
     }
 
     #[test]
