@@ -118,7 +118,7 @@ SELECT run, r.setting, recommended, low, high FROM result AS r JOIN pg_settings 
     OR NOT pg_size_bytes(recommended) BETWEEN pg_size_bytes(low) AND pg_size_bytes(high)
   ELSE NOT recommended::float8 BETWEEN min_val::float8 AND max_val::float8 OR NOT recommended::float8 BETWEEN low::float8 AND high::float8 END;
 SELECT setting, evidence FROM result WHERE run = 'written' AND setting ~ 'flush_after' AND doubt IS DISTINCT FROM 'unknown'
-  AND (jsonb_path_query_array(evidence, '$.ways[*].flush_after_kb') @> '[0, 256]'
+  AND (jsonb_path_query_array(evidence, '$.ways[*].flush_after_kb') @> '[0]'
     AND (SELECT count(DISTINCT writes) FROM jsonb_to_recordset(evidence->'ways') AS w(writes int)) = 1) IS NOT TRUE;
 SELECT why FROM result WHERE setting = 'autovacuum_vacuum_cost_limit' AND run ~ 'written' AND why !~ 'to read all of public.advised \(\d';
 SELECT count(*) FROM pg_ls_tmpdir();

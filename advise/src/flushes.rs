@@ -6,7 +6,7 @@
 
 use io_probe_core::stats::Interval;
 
-use crate::plateau::{AS_GOOD, SEEMS_WORSE, least_by};
+use crate::plateau::{AS_GOOD, SEEMS_WORSE};
 
 /// How much longer the writing may take.
 const SLOWER: f64 = 1.1;
@@ -38,62 +38,30 @@ impl FlushRatios {
     }
 }
 
-/// What to do about such a setting.
+/// What to do about such a setting, of which one other value was tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FlushAfter {
-    /// No other value is surely better; from `low` to `high` none is surely worse.
+    /// The other value is not surely better.
     Keep {
-        /// The least of these.
-        low: u64,
-        /// The greatest.
-        high: u64,
+        /// Is it surely worse?
+        other_is_worse: bool,
     },
-    /// This one is.
-    Change {
-        /// The better value.
-        to: u64,
-        /// The least of those around it that are better, too.
-        low: u64,
-        /// The greatest.
-        high: u64,
-    },
-    /// Another one seems better, but not surely.
+    /// It is.
+    Change,
+    /// It seems better, but not surely.
     SeemsBetter,
     /// There are no ratios.
     Unmeasured,
 }
 
-/// Compares other values with the one in force. Of several that are surely better, about as good as the best
-/// one of them, the nearest to `usual`.
-pub fn flush_after(current: u64, others: &[(u64, FlushRatios)], usual: u64) -> FlushAfter {
-    if others.is_empty() {
-        return FlushAfter::Unmeasured;
+/// Compares another value with the one in force.
+pub fn flush_after(other: Option<FlushRatios>) -> FlushAfter {
+    match other {
+        None => FlushAfter::Unmeasured,
+        Some(other) if other.is_surely_better() => FlushAfter::Change,
+        Some(other) if other.seems_better() => FlushAfter::SeemsBetter,
+        Some(other) => FlushAfter::Keep { other_is_worse: other.is_surely_worse() },
     }
-    let better = || others.iter().filter(|(_, ratios)| ratios.is_surely_better());
-    let Some(least) = better().map(|(_, ratios)| ratios.read.value).reduce(f64::min) else {
-        if others.iter().any(|(_, ratios)| ratios.seems_better()) {
-            return FlushAfter::SeemsBetter;
-        }
-        let good = others.iter().map(|(value, ratios)| (*value, !ratios.is_surely_worse()));
-        let (low, high) = around(current, good.chain([(current, true)]).collect());
-        return FlushAfter::Keep { low, high };
-    };
-    let best = better().filter(|(_, ratios)| ratios.read.value <= least * SEEMS_WORSE);
-    let off_usual = |(value, _): &&(u64, FlushRatios)| (*value as f64 / usual as f64).ln().abs();
-    let to = least_by(best, off_usual).map_or(current, |(value, _)| *value);
-    let good = others.iter().map(|(value, ratios)| (*value, ratios.is_surely_better()));
-    let (low, high) = around(to, good.chain([(current, false)]).collect());
-    FlushAfter::Change { to, low, high }
-}
-
-/// The ends of the values around `chosen` that are good.
-fn around(chosen: u64, mut values: Vec<(u64, bool)>) -> (u64, u64) {
-    values.sort_unstable();
-    let below = values.iter().rev().filter(|(value, _)| *value < chosen);
-    let above = values.iter().filter(|(value, _)| *value > chosen);
-    let low = below.take_while(|(_, is_good)| *is_good).last();
-    let high = above.take_while(|(_, is_good)| *is_good).last();
-    (low.map_or(chosen, |(value, _)| *value), high.map_or(chosen, |(value, _)| *value))
 }
 
 /// The target that spreads a checkpoint's writes over almost all of the time until the next one.
@@ -186,44 +154,32 @@ mod tests {
 
     #[test]
     fn reads_and_sync_must_both_take_less() {
-        let advice =
-            |read, sync, writing, half| flush_after(0, &[(32, ratios(read, sync, writing, half))], 32);
-        assert_eq!(advice(0.5, 0.2, 1.0, 0.1), FlushAfter::Change { to: 32, low: 32, high: 32 });
-        assert_eq!(advice(0.5, 0.2, 1.2, 0.1), FlushAfter::Keep { low: 0, high: 32 }, "slower to write");
-        assert_eq!(advice(0.5, 1.0, 1.0, 0.01), FlushAfter::Keep { low: 0, high: 32 });
-        assert_eq!(advice(0.93, 0.2, 1.0, 0.03), FlushAfter::Keep { low: 0, high: 32 }, "by less than 5 %");
-        assert_eq!(advice(1.3, 0.2, 1.0, 0.1), FlushAfter::Keep { low: 0, high: 0 }, "surely worse");
+        let advice = |read, sync, writing, half| flush_after(Some(ratios(read, sync, writing, half)));
+        let keep = |other_is_worse| FlushAfter::Keep { other_is_worse };
+        assert_eq!(advice(0.5, 0.2, 1.0, 0.1), FlushAfter::Change);
+        assert_eq!(advice(0.5, 0.2, 1.2, 0.01), keep(true), "slower to write");
+        assert_eq!(advice(0.5, 1.0, 1.0, 0.01), keep(false));
+        assert_eq!(advice(0.93, 0.2, 1.0, 0.03), keep(false), "by less than 5 %");
+        assert_eq!(advice(1.3, 0.2, 1.0, 0.1), keep(true));
         assert_eq!(advice(0.7, 0.2, 1.0, 0.4), FlushAfter::SeemsBetter);
-        assert_eq!(flush_after(0, &[], 32), FlushAfter::Unmeasured);
-    }
-
-    #[test]
-    fn of_equals_the_usual_value() {
-        let advice = |reads: [f64; 3]| {
-            let others = [16, 32, 256].into_iter().zip(reads.map(|read| ratios(read, 0.2, 1.0, 0.05)));
-            flush_after(0, &others.collect::<Vec<_>>(), 32)
-        };
-        assert_eq!(advice([0.5, 0.52, 0.5]), FlushAfter::Change { to: 32, low: 16, high: 256 });
-        assert_eq!(advice([0.3, 0.52, 0.9]), FlushAfter::Change { to: 16, low: 16, high: 32 });
+        assert_eq!(flush_after(None), FlushAfter::Unmeasured);
     }
 
     proptest! {
         #[test]
-        fn what_is_advised_is_better_and_in_its_range(
-            values in prop::collection::btree_map(0u64..256, (0.1..3.0, 0.1..3.0, 0.5..2.0, 0.0..0.5), 1..6),
-            current in 0u64..256,
+        fn what_is_advised_would_not_be_taken_back(
+            read in 0.1..3.0, sync in 0.1..3.0, writing in 0.5..2.0, half in 0.0..0.5,
         ) {
-            let others: Vec<(u64, FlushRatios)> = values.into_iter().filter(|(value, _)| *value != current)
-                .map(|(value, (read, sync, writing, half))| (value, ratios(read, sync, writing, half))).collect();
-            match flush_after(current, &others, 32) {
-                FlushAfter::Keep { low, high } => prop_assert!(low <= current && current <= high),
-                FlushAfter::Change { to, low, high } => {
-                    let chosen = others.iter().find(|(value, _)| *value == to).expect("one of them");
-                    prop_assert!(chosen.1.read.high < 1.0 && chosen.1.sync.high < 1.0 && chosen.1.writing.value <= 1.1);
-                    prop_assert!(low <= to && to <= high && !(low..=high).contains(&current));
-                }
-                FlushAfter::SeemsBetter => prop_assert!(others.iter().any(|(_, ratios)| ratios.read.value < 1.0)),
-                FlushAfter::Unmeasured => prop_assert!(others.is_empty()),
+            let there = ratios(read, sync, writing, half);
+            let turned = |ratio: Interval| Interval {
+                value: 1.0 / ratio.value, low: 1.0 / ratio.high, high: 1.0 / ratio.low.max(1e-9),
+            };
+            let back = FlushRatios {
+                read: turned(there.read), sync: turned(there.sync), writing: turned(there.writing),
+            };
+            if flush_after(Some(there)) == FlushAfter::Change {
+                prop_assert!(read < 1.0 && sync < 1.0 && writing <= SLOWER);
+                prop_assert_eq!(flush_after(Some(back)), FlushAfter::Keep { other_is_worse: true });
             }
         }
     }

@@ -29,9 +29,8 @@ use crate::pg::backend::server;
 use crate::pg::catalog::facts;
 use crate::pg::storage::wal;
 
-/// Blocks that are tried beside those in force: none, and the server's default for checkpoints.
+/// The server's default for checkpoints, in blocks.
 const USUAL: u64 = (256 << 10) / pg_sys::BLCKSZ as u64;
-const TRIED: [u64; 2] = [0, USUAL];
 
 /// In a shorter turn too little is written to tell anything.
 const LEAST_TURN: Duration = Duration::from_millis(10);
@@ -107,6 +106,12 @@ fn in_force(setting: Setting) -> u64 {
     server::number(name).unwrap_or(0)
 }
 
+/// The blocks that are tried beside those in force. Sizes are not compared with each other: in a short turn
+/// the rest that is left for the sync would decide.
+fn alternative(now: u64) -> u64 {
+    if now == 0 { USUAL } else { 0 }
+}
+
 /// The ways that tell these settings.
 fn ways(open: &[Setting]) -> Vec<FlushWay> {
     let mut ways = Vec::new();
@@ -122,7 +127,7 @@ fn ways(open: &[Setting]) -> Vec<FlushWay> {
         let (order, now) = (order(setting), in_force(setting));
         match setting {
             Setting::CheckpointCompletionTarget => add(order, now, false),
-            _ => TRIED.into_iter().chain([now]).for_each(|blocks| add(order, blocks, true)),
+            _ => [now, alternative(now)].into_iter().for_each(|blocks| add(order, blocks, true)),
         }
     }
     ways
@@ -253,40 +258,30 @@ impl<'a> Judge<'a> {
 
     fn flush_after(&self, setting: Setting, row: Recommendation, found: &Flushes) -> Recommendation {
         let now = in_force(setting);
-        let Some(current) = self.way(order(setting), now, true) else { return row.unknown("not measured") };
-        let others: Vec<(u64, FlushRatios)> = self
-            .ways
-            .iter()
-            .enumerate()
-            .filter(|(place, way)| {
-                *place != current && way.paced && way.way.order == self.ways[current].way.order
-            })
-            .filter_map(|(place, way)| {
-                let blocks = way.way.flush_after / u64::from(pg_sys::BLCKSZ);
-                Some((blocks, ratios(found, place, current)?))
-            })
-            .collect();
-        match flush_after(now, &others, USUAL) {
+        let other = alternative(now);
+        let ways = [now, other].map(|blocks| self.way(order(setting), blocks, true));
+        let [Some(current), Some(tried)] = ways else { return row.unknown(self.why_none(found)) };
+        let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
+        let told = format!(
+            "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms with {}; \
+             the sync at the end takes {:.1} ms, and {:.1} ms with it",
+            ms(current, read),
+            ms(tried, read),
+            shown(other),
+            ms(current, synced),
+            ms(tried, synced),
+        );
+        match flush_after(ratios(found, tried, current)) {
             FlushAfter::Unmeasured => row.unknown(self.why_none(found)),
             FlushAfter::SeemsBetter => row.unknown(SEEMS_BETTER),
-            FlushAfter::Keep { low, high } => row.between(shown(low), shown(high)).keep(
-                "no other value that was tried surely makes both others' reads and the sync at the end take \
-                 less by over 5 %",
-            ),
-            FlushAfter::Change { to, low, high } => {
-                let better = self.way(order(setting), to, true).unwrap_or(current);
-                let ms = |way, of| figure(found.mean(way, of).unwrap_or(f64::NAN) / 1e6);
-                let why = format!(
-                    "while data files are written, a read takes up to {} ms in 99 of 100 moments, and up to {} \
-                     ms with {}; the sync at the end takes {} ms, and {} ms with it; blocks that are written \
-                     again and again may reach the device more often",
-                    ms(current, read),
-                    ms(better, read),
-                    shown(to),
-                    ms(current, synced),
-                    ms(better, synced),
-                );
-                row.between(shown(low), shown(high)).alter_text(shown(to), why)
+            FlushAfter::Keep { other_is_worse } => {
+                let ends = if other_is_worse { [now, now] } else { [now.min(other), now.max(other)] };
+                row.between(shown(ends[0]), shown(ends[1]))
+                    .keep(format!("{told}, which is not surely better in all"))
+            }
+            FlushAfter::Change => {
+                let aside = "blocks that are written again and again may reach the device more often";
+                row.between(shown(other), shown(other)).alter_text(shown(other), format!("{told}; {aside}"))
             }
         }
     }
