@@ -260,7 +260,9 @@ impl<'a> Judge<'a> {
         let now = in_force(setting);
         let other = alternative(now);
         let ways = [now, other].map(|blocks| self.way(order(setting), blocks, true));
-        let [Some(current), Some(tried)] = ways else { return row.unknown(self.why_none(found)) };
+        let [Some(current), Some(tried)] = ways else {
+            return row.unknown(self.why_none(order(setting), found));
+        };
         let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
         let told = format!(
             "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms with {}; \
@@ -272,12 +274,12 @@ impl<'a> Judge<'a> {
             ms(tried, synced),
         );
         match flush_after(ratios(found, tried, current)) {
-            FlushAfter::Unmeasured => row.unknown(self.why_none(found)),
+            FlushAfter::Unmeasured => row.unknown(self.why_none(order(setting), found)),
             FlushAfter::SeemsBetter => row.unknown(SEEMS_BETTER),
             FlushAfter::Keep { other_is_worse } => {
                 let ends = if other_is_worse { [now, now] } else { [now.min(other), now.max(other)] };
                 row.between(shown(ends[0]), shown(ends[1]))
-                    .keep(format!("{told}, which is not surely better in all"))
+                    .keep(format!("{told}, so that {} is not surely better", shown(other)))
             }
             FlushAfter::Change => {
                 let aside = "blocks that are written again and again may reach the device more often";
@@ -305,16 +307,17 @@ impl<'a> Judge<'a> {
                 );
                 row.alter(SPREAD.to_string(), why)
             }
-            _ => row.unknown(self.why_none(found)),
+            _ => row.unknown(self.why_none(WriteOrder::Sorted, found)),
         }
     }
 
-    /// Why there are no ratios.
-    fn why_none(&self, found: &Flushes) -> String {
+    /// Why there are no ratios of ways of this order.
+    fn why_none(&self, order: WriteOrder, found: &Flushes) -> String {
         if let Some(stop) = found.stop.filter(|stop| stop.is_for_all()) {
             return stop.to_string();
         }
-        let short_by = (0..self.ways.len()).filter_map(|way| found.short_by(way)).reduce(f64::max);
+        let ways = (0..self.ways.len()).filter(|way| self.ways[*way].way.order == order);
+        let short_by = ways.filter_map(|way| found.short_by(way)).reduce(f64::max);
         self.lacks_time(short_by.unwrap_or(2.0))
     }
 
