@@ -13,7 +13,7 @@ use io_probe_core::files::scratch::Fill;
 use io_probe_core::measure::flushes::{self, FlushRun, FlushTurn, FlushWay, Flushes};
 use io_probe_core::measure::sync::{self, NotDurable};
 use io_probe_core::measure::writes::{WriteOrder, WriteWay};
-use io_probe_core::run::budget::{End, Limits};
+use io_probe_core::run::budget::{End, Limits, Stop};
 use io_probe_surface::doubt::Doubt;
 use pgrx::pg_sys;
 use serde_json::{Value, json};
@@ -313,7 +313,7 @@ impl<'a> Judge<'a> {
 
     /// Why there are no ratios of ways of this order.
     fn why_none(&self, order: WriteOrder, found: &Flushes) -> String {
-        if let Some(stop) = found.stop.filter(|stop| stop.is_for_all()) {
+        if let Some(stop) = found.stop.filter(|stop| stop.is_for_all() || *stop == Stop::Bytes) {
             return stop.to_string();
         }
         let ways = (0..self.ways.len()).filter(|way| self.ways[*way].way.order == order);
