@@ -106,8 +106,8 @@ def some(known, times, always=()):
     return half_of(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
-WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data", "mix, wal", "recommend",
-           "recommend, writes"]
+WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data", "mix, wal",
+           "recommend", "recommend, writes"]
 
 
 class Outcomes:

@@ -121,7 +121,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_limit_is_one_that_the_volume_carries(
-            limit in 1u32..10_000, delay_ms in 0.0..100.0, miss in 0u32..10_000, mib_s in 1.0..10_000.0, mib in 0.0..1e8,
+            limit in 1u32..10_000,
+            delay_ms in 0.0..100.0,
+            miss in 0u32..10_000,
+            mib_s in 1.0..10_000.0,
+            mib in 0.0..1e8,
         ) {
             let costs = VacuumCosts { limit: limit.into(), delay_ms, miss: miss.into(), ..DEFAULT };
             if let VacuumLimit::Raise { to, high } = vacuum_limit(&costs, known(mib_s), mib * MIB) {

@@ -136,8 +136,8 @@ fn may(table: pg_sys::Oid, mode: pg_sys::AclMode) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Columns of the view that counts checkpoints, and the view: those that came when it was time, and earlier, what
-/// they wrote in buffers, and how long that took in milliseconds.
+/// Columns of the view that counts checkpoints, and the view: those that came when it was time, and earlier,
+/// what they wrote in buffers, and how long that took in milliseconds.
 pub(super) const CHECKPOINTS: [&str; 5] = if cfg!(any(feature = "pg15", feature = "pg16")) {
     [
         "checkpoints_timed",

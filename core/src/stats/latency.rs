@@ -123,9 +123,9 @@ impl Latencies {
         Some(middle.clamp(self.least, self.most))
     }
 
-    /// The latency, in nanoseconds, that the request under way did not exceed in a share `q` of all moments, if
-    /// they were sent one after another: what lasts long counts for as long as it lasts. None for fewer than
-    /// ten.
+    /// The latency, in nanoseconds, that the request under way did not exceed in a share `q` of all moments,
+    /// if they were sent one after another: what lasts long counts for as long as it lasts. None for fewer
+    /// than ten.
     pub fn quantile_of_time(&self, q: f64) -> Option<u64> {
         if (self.moments.count as f64) < LEAST_ABOVE {
             return None;

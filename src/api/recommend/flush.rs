@@ -66,8 +66,8 @@ fn needless(setting: Setting) -> Option<&'static str> {
                 Some("a checkpoint's writes are spread over almost all of the time until the next one")
             }
             CompletionTarget::KeepUncounted => Some(
-                "too few checkpoints came by checkpoint_timeout since the statistics were reset, or they wrote \
-                 nothing, so that what they need is not known",
+                "too few checkpoints came by checkpoint_timeout since the statistics were reset, or they \
+                 wrote nothing, so that what they need is not known",
             ),
             _ => None,
         };
@@ -265,8 +265,8 @@ impl<'a> Judge<'a> {
         };
         let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
         let told = format!(
-            "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms with {}; \
-             the sync at the end takes {:.1} ms, and {:.1} ms with it",
+            "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms with \
+             {}; the sync at the end takes {:.1} ms, and {:.1} ms with it",
             ms(current, read),
             ms(tried, read),
             shown(other),
@@ -295,13 +295,14 @@ impl<'a> Judge<'a> {
         let carried = time.map_or(f64::NAN, |time| mib_s(f64::from(pg_sys::BLCKSZ) * 1e9 / time.value));
         match completion_target(target(), counted(), time.map(|time| (time, pg_sys::BLCKSZ))) {
             CompletionTarget::KeepLight { needed } => row.keep(format!(
-                "checkpoints write {} MiB/s of the {carried} that the volume carries, which others hardly feel",
+                "checkpoints write {} MiB/s of the {carried} that the volume carries, which others hardly \
+                 feel",
                 mib_s(needed)
             )),
             CompletionTarget::Spread { needed: [now, then] } => {
                 let why = format!(
-                    "checkpoints write {} MiB/s of the {carried} that the volume carries; spread over more of \
-                     the time until the next one it is {}",
+                    "checkpoints write {} MiB/s of the {carried} that the volume carries; spread over more \
+                     of the time until the next one it is {}",
                     mib_s(now),
                     mib_s(then)
                 );

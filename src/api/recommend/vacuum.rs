@@ -124,8 +124,8 @@ fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64) -> String {
     };
     let name = qualified_name(table).unwrap_or_default();
     format!(
-        "all workers of autovacuum together may read {} MiB/s, {} where they change each page: to read all of \
-         {name} ({} MiB) takes {}, to change all {}",
+        "all workers of autovacuum together may read {} MiB/s, {} where they change each page: to read all \
+         of {name} ({} MiB) takes {}, to change all {}",
         mib(read),
         mib(changed),
         mib(bytes),
