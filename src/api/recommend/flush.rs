@@ -265,8 +265,8 @@ impl<'a> Judge<'a> {
         };
         let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
         let told = format!(
-            "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms with \
-             {}; the sync at the end takes {:.1} ms, and {:.1} ms with it",
+            "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms \
+             with {}; the sync at the end takes {:.1} ms, and {:.1} ms with it",
             ms(current, read),
             ms(tried, read),
             shown(other),
