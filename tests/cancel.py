@@ -74,6 +74,7 @@ OTHERS = [
     other("recommend", settings=["random_page_cost"], cold=True, duration="20 s"),
     other("report", cold=True, duration="20 s"),
     other("recommend", cold=True, writes=True, duration="15 s", settings=["wal_sync_method"]),
+    other("recommend", writes=True, duration="15 s", settings=["checkpoint_flush_after", "backend_flush_after"]),
     other("recommend", cold=True, duration="15 s", settings=["read_ahead_kb"], options=SLOW),
 ]
 

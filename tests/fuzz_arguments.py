@@ -58,6 +58,8 @@ GOOD_TEXTS = {
     "settings": [
         "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
         "read_ahead_kb", "io_method", "io_workers", "io_combine_limit", "scheduler",
+        "checkpoint_flush_after", "backend_flush_after", "bgwriter_flush_after", "checkpoint_completion_target",
+        "autovacuum_vacuum_cost_limit",
     ],
     "device": ["vda", "sda", "loop0", "dm-0", "nvme0n1", "../vda", "."],
     "label": ["before", "after", "fuzz"],

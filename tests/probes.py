@@ -83,6 +83,8 @@ def probes(session, spcname="pg_default"):
                                          "duration": "10 ms"}),
         Probe("recommend", "recommend", {"cold": True, "writes": True, "duration": BRIEF,
                                          "settings": ["random_page_cost", "read_ahead_kb", "wal_sync_method"]}),
+        Probe("recommend, writes", "recommend", {"writes": True, "duration": "500 ms",
+                                                 "settings": ["backend_flush_after", "autovacuum_vacuum_cost_limit"]}),
         Probe("iostat", "iostat", {"every": "50 ms", "count": 5}, on_table=False),
         Probe("evict", "evict"),
         Probe("record", "record", {"probe": "seqscan", "args": {"cold": True}}),
@@ -105,7 +107,8 @@ def some(known, times, always=()):
     return half_of(known, always=lambda probe: probe.name in always) * (times if LONG else 1)
 
 
-WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data", "mix, tablespace", "mix, wal", "recommend"]
+WRITING = ["ping, write", "ping, both, os", "sync, wal", "sync, wal at 8", "sync, tablespace", "write", "mix, data",
+           "mix, tablespace", "mix, wal", "recommend", "recommend, writes"]
 
 
 class Outcomes:

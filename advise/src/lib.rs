@@ -11,6 +11,7 @@
 //! - Among many values one may look better by luck. Repeat before you change anything.
 
 pub mod compare;
+pub mod flushes;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 pub mod io_methods;
@@ -20,6 +21,7 @@ mod plateau;
 pub mod report;
 pub mod served;
 pub mod sustained;
+pub mod vacuum;
 mod wal;
 
 pub use plateau::{Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};

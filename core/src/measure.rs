@@ -2,6 +2,7 @@
 
 pub(crate) mod content;
 pub mod contradictions;
+pub mod flushes;
 pub mod io_methods;
 pub mod load;
 pub mod mix;

@@ -1,10 +1,13 @@
 //! `io_probe_recommend`: what the settings should be by what was measured, with reasons. Nothing is changed.
 
 mod advice;
+mod flush;
 mod io_method;
 mod page_costs;
 mod place;
 mod readahead;
+mod reads;
+mod vacuum;
 mod wal;
 
 use std::time::Duration;
@@ -28,6 +31,8 @@ const PARTS_OF_PAGES: u32 = 3;
 const PARTS_OF_READAHEAD: u32 = 2;
 /// So do the ways in which a server from 18 on can read.
 const PARTS_OF_METHODS: u32 = 2;
+/// So do the ways of writing data files.
+const PARTS_OF_WRITES: u32 = 2;
 
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
@@ -98,6 +103,8 @@ struct RecommendCall<'a> {
     readahead_limits: Limits,
     /// Bounds of the ways of reading, all together.
     methods_limits: Limits,
+    /// Bounds of the ways of writing, all together.
+    writes_limits: Limits,
     /// Bounds of each other measurement.
     limits: Limits,
 }
@@ -109,8 +116,18 @@ impl<'a> RecommendCall<'a> {
         let page_limits = page_cost::limits(bounds, given, PARTS_OF_PAGES, parts)?;
         let readahead_limits = limits(bounds, given, PARTS_OF_READAHEAD, parts)?;
         let methods_limits = limits(bounds, given, PARTS_OF_METHODS, parts)?;
+        let writes_limits = limits(bounds, given, PARTS_OF_WRITES, parts)?;
         let limits = limits(bounds, given, 1, parts)?;
-        Ok(Self { request, call, page_limits, parts, readahead_limits, methods_limits, limits })
+        Ok(Self {
+            request,
+            call,
+            page_limits,
+            parts,
+            readahead_limits,
+            methods_limits,
+            writes_limits,
+            limits,
+        })
     }
 
     /// The duration of a call in which what weighs `weight` of its parts has this time.
@@ -162,6 +179,8 @@ impl RecommendRequest {
         rows.extend(readahead::rows(&recommend, &places)?);
         rows.extend(io_method::rows(&recommend, &places)?);
         rows.extend(wal::row(&recommend)?);
+        rows.extend(flush::rows(&recommend, &places)?);
+        rows.extend(vacuum::row(&recommend, &places)?);
         Ok(rows)
     }
 
@@ -175,6 +194,8 @@ impl RecommendRequest {
         let reads = self.cold && server::setting(c"io_method").is_some() && wants(&Setting::OF_READS);
         let of_methods = if reads { PARTS_OF_METHODS } else { 0 };
         let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
-        of_places + of_devices + of_methods + u32::from(of_syncs)
+        let of_writes = if self.writes && wants(&Setting::OF_WRITES) { PARTS_OF_WRITES } else { 0 };
+        let of_vacuum = wants(&[Setting::AutovacuumVacuumCostLimit]);
+        of_places + of_devices + of_methods + u32::from(of_syncs) + of_writes + u32::from(of_vacuum)
     }
 }

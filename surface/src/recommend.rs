@@ -86,11 +86,14 @@ pub const FUNCTIONS: &[Function] = &[Function {
             random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
             correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers \
             (from 19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and \
-            io_max_combine_limit. An index has a row if another correlation is better, if there was no time \
-            to look at it, or if settings names correlation. unit => 'cpu' also recommends seq_page_cost, \
-            which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE \
-            on io_probe_evict); writes => true lets it write scratch files beside the WAL (needs EXECUTE on \
-            io_probe_sync). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, \
+            io_max_combine_limit; checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, \
+            checkpoint_completion_target and autovacuum_vacuum_cost_limit. An index has a row if another \
+            correlation is better, if there was no time to look at it, or if settings names correlation. \
+            unit => 'cpu' also recommends seq_page_cost, which otherwise is the unit and stays. cold => \
+            true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it \
+            write scratch files beside the WAL, and in the tablespace of the largest table (needs EXECUTE \
+            on io_probe_sync; without CREATE on a tablespace other than the database's own, rows of writes \
+            have no advice). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, \
             max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '30 ms', cold => true, writes => true",
     errors: &[FILES],

@@ -1,18 +1,22 @@
-//! Loads: streams of requests by threads, one as fast as answers come, another when its requests are due.
+//! Loads: streams of requests, one as fast as answers come, another when its requests are due.
 //!
-//! A closed loop has each thread send its next request when the last one is answered, or after that when a
-//! limit lets it. In an open loop request n is due n / rate after the start, at even distances, whether
-//! others are answered or not, and its latency counts from then. So one that had to wait for a free thread
-//! counts its waiting, and a device that can't keep up shows latencies that grow.
+//! A closed loop sends its next request when one is answered, or after that when a limit lets it. In an open
+//! loop request n is due n / rate after the start, at even distances, whether others are answered or not. One
+//! that had to wait for others counts from when it was due, so that a device that can't keep up shows
+//! latencies that grow; one for whose time a thread slept counts from when it was sent.
 //!
-//! All streams begin together. What is answered in the first tenth of the time, or of the bytes if these are
+//! A stream is sent through io_uring by one thread, or, where that is refused, or only one request is in
+//! flight, by a thread for each.
+//!
+//! All streams begin together. A run lasts for its time, and then until the streams that have a number of
+//! requests are done. What is answered in the first tenth of the time, or of the bytes if these are
 //! limited, is warm-up. A stream that runs again goes on with other requests.
 //!
 //! # Limitations and caveats
-//! - No more requests of a stream are in flight than it has threads.
+//! - No more requests of a stream are in flight than it has workers.
 //! - What is due, and not answered when the time is over, is in no figure: where a stream does not reach its
 //!   rate, its latencies are too low.
-//! - Each request costs two changes of threads. Some tens of thousands a second are the most on two
+//! - By threads each request costs two changes of threads: some tens of thousands a second are the most on two
 //!   processors.
 
 mod requests;
@@ -42,6 +46,9 @@ const NAME: &str = "io_probe_load";
 /// This part of the time is warm-up.
 const WARM_UP: u64 = 10;
 
+/// Between two looks whether streams of so many requests are done.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// When the requests of a stream are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
@@ -62,6 +69,8 @@ pub struct Stream {
     pub pace: Pace,
     /// Most in flight.
     pub workers: usize,
+    /// How many are sent in a run, which lasts until they are answered; None: as many as its time allows.
+    pub count: Option<u64>,
     /// The number of the next one, here and in clones of it.
     next: Arc<AtomicU64>,
 }
@@ -69,12 +78,17 @@ pub struct Stream {
 impl Stream {
     /// A stream that has sent nothing yet.
     pub fn new(requests: Arc<dyn Requests>, workers: usize) -> Self {
-        Self { requests, pace: Pace::Free, workers, next: Arc::default() }
+        Self { requests, pace: Pace::Free, workers, count: None, next: Arc::default() }
     }
 
     /// The same stream at another pace.
     pub fn at(&self, pace: Pace) -> Self {
         Self { pace, ..self.clone() }
+    }
+
+    /// The same stream, of so many requests in each run.
+    pub fn of_count(&self, count: u64) -> Self {
+        Self { count: Some(count), ..self.clone() }
     }
 }
 
@@ -117,6 +131,8 @@ struct Running {
     /// When the streams begin; 0 until all threads are there.
     begins: AtomicU64,
     over: AtomicBool,
+    /// Requests that are not answered yet, of the streams that have a number of them.
+    left: AtomicU64,
     /// Bytes of all requests that were sent, of as many as there may be.
     sent_bytes: AtomicU64,
     most_bytes: u64,
@@ -158,6 +174,9 @@ impl Running {
             state.error.get_or_insert(error);
             self.over.store(true, Relaxed);
             return;
+        }
+        if feed.stream.count.is_some() {
+            self.left.fetch_sub(1, Relaxed);
         }
         let warm_bytes = self.most_bytes / WARM_UP;
         let is_warm = answer.answered >= state.warm_until || self.sent_bytes.load(Relaxed) >= warm_bytes;
@@ -202,6 +221,7 @@ pub fn run(
     let running = Arc::new(Running {
         begins: AtomicU64::new(0),
         over: AtomicBool::new(false),
+        left: AtomicU64::new(streams.iter().filter_map(|stream| stream.count).sum()),
         sent_bytes: AtomicU64::new(0),
         most_bytes: budget.bytes_left(),
         state: Mutex::new(State {
@@ -237,7 +257,8 @@ pub fn run(
     running.lock().warm_until = begins + nanoseconds(length) / WARM_UP;
     running.begins.store(begins, Relaxed);
     let stop = loop {
-        let left = Duration::from_nanos(ends.saturating_sub(Monotonic.now()));
+        // Behind its time it waits for the streams of so many requests.
+        let left = Duration::from_nanos(ends.saturating_sub(Monotonic.now())).max(LOOK);
         if let Some(stop) = budget.nap(left) {
             break Some(stop);
         }
@@ -246,7 +267,8 @@ pub fn run(
         if running.sent_bytes.load(Relaxed) > running.most_bytes {
             break Some(Stop::Bytes);
         }
-        if state.error.is_some() || Monotonic.now() >= ends {
+        let is_done = Monotonic.now() >= ends && running.left.load(Relaxed) == 0;
+        if state.error.is_some() || is_done {
             break None;
         }
     };
@@ -289,7 +311,7 @@ impl Feed {
 
     fn send_one_by_one(&self, running: &Running, worker: usize, begins: u64) {
         while !running.over.load(Relaxed) {
-            let (number, due) = self.take(begins);
+            let Some((number, due)) = self.take(begins) else { return };
             let slept = sleep_in_thread(&Monotonic, due, &running.over);
             if running.over.load(Relaxed) || !running.may_send(self.stream.requests.bytes()) {
                 return;
@@ -302,10 +324,11 @@ impl Feed {
         }
     }
 
-    /// The number of the next request, and when it may be sent.
-    fn take(&self, begins: u64) -> (u64, u64) {
+    /// The number of the next request, and when it may be sent; None if there is none.
+    fn take(&self, begins: u64) -> Option<(u64, u64)> {
         let taken = self.taken.fetch_add(1, Relaxed);
-        (self.first + taken, self.due(taken, begins))
+        let is_there = self.stream.count.is_none_or(|count| taken < count);
+        is_there.then(|| (self.first + taken, self.due(taken, begins)))
     }
 
     /// Since when a request counts. If it had to wait for others, that is when it was due. How late the
@@ -444,6 +467,15 @@ mod tests {
         assert!(sent >= first[0].answered && sent > 0);
         reached(&[stream.at(Pace::Due(100.0))], 300);
         assert!(stream.next.load(Relaxed) > sent);
+    }
+
+    #[test]
+    fn a_stream_of_so_many_is_waited_for() {
+        // Ten of 20 ms each by four threads take 60 ms, and the others go on meanwhile.
+        let few = stream(20, false, Pace::Free).of_count(10);
+        let (reached, stop) = reached(&[few.clone(), stream(1, false, Pace::Free)], 10);
+        assert_eq!((stop, reached[0].bytes, few.next.load(Relaxed)), (None, 10 * 8192, 10));
+        assert!(reached[1].answered > 0);
     }
 
     #[test]

@@ -162,7 +162,7 @@ enum Writer {
 }
 
 /// Writes through the page cache.
-struct Buffered {
+pub(super) struct Buffered {
     scratch: Arc<Scratch>,
     file: File,
     order: Order,
@@ -225,17 +225,7 @@ impl Writer {
             let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
             return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).at(pace)));
         }
-        let places = (scratch.size() / bytes).max(1);
-        Ok(Self::Buffered(Buffered {
-            file: scratch.open(0)?,
-            scratch,
-            order: Order::new(way.order, places, run.seed)?,
-            length: way.length,
-            flush_after: way.flush_after,
-            content: Content::new(way.length as usize)?,
-            done: 0,
-            pending: Vec::new(),
-        }))
+        Buffered::new(scratch, way, run.seed).map(Self::Buffered)
     }
 }
 
@@ -289,6 +279,49 @@ impl Contenders for WriteTurns<'_> {
 }
 
 impl Buffered {
+    /// Has written nothing yet.
+    pub(super) fn new(scratch: Arc<Scratch>, way: &WriteWay, seed: u64) -> Result<Self> {
+        let places = (scratch.size() / u64::from(way.length)).max(1);
+        Ok(Self {
+            file: scratch.open(0)?,
+            scratch,
+            order: Order::new(way.order, places, seed)?,
+            length: way.length,
+            flush_after: way.flush_after,
+            content: Content::new(way.length as usize)?,
+            done: 0,
+            pending: Vec::new(),
+        })
+    }
+
+    /// How many writes there are before a place comes again.
+    pub(super) fn places(&self) -> u64 {
+        self.order.places()
+    }
+
+    /// Writes once, and has what is due written back.
+    pub(super) fn write_next(&mut self) -> Result<()> {
+        let bytes = u64::from(self.length);
+        let offset = self.order.place(self.done) * bytes;
+        let data = self.content.at(self.done.wrapping_mul(bytes), self.length as usize);
+        self.scratch.write(&self.file, data, offset)?;
+        self.done += 1;
+        if self.flush_after > 0 {
+            self.pending.push(offset);
+            if self.pending.len() as u64 * bytes >= self.flush_after {
+                self.begin_to_write_back()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all is durable.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.pending.clear();
+        let failed = |e| self.scratch.failed("fsync scratch file in directory", None, e);
+        self.file.sync_all().map_err(failed)
+    }
+
     /// Writes for this time. Returns what ended it early, and how long it waited for limits.
     fn turn(
         &mut self,
@@ -337,17 +370,8 @@ impl Buffered {
                 break;
             }
             let started = clock.now();
-            let offset = self.order.place(self.done) * bytes;
-            let data = self.content.at(self.done.wrapping_mul(bytes), self.length as usize);
-            self.scratch.write(&self.file, data, offset)?;
-            self.done += 1;
+            self.write_next()?;
             writes += 1;
-            if self.flush_after > 0 {
-                self.pending.push(offset);
-                if self.pending.len() as u64 * bytes >= self.flush_after {
-                    self.begin_to_write_back()?;
-                }
-            }
             let took = clock.now() - started;
             times.latencies.record(took);
             budget.latency_mut().observe(took);
@@ -359,8 +383,7 @@ impl Buffered {
         let all = 0..self.scratch.size();
         let waited = writeback::of_scratch(&self.file, self.scratch.directory(), all, &mut || budget.poll())?;
         if waited.is_none() {
-            let failed = |e| self.scratch.failed("fsync scratch file in directory", None, e);
-            self.file.sync_all().map_err(failed)?;
+            self.sync()?;
             let took = clock.now() - started;
             times.syncs.add(took);
             budget.latency_mut().observe(took);

@@ -123,6 +123,26 @@ impl Latencies {
         Some(middle.clamp(self.least, self.most))
     }
 
+    /// The latency, in nanoseconds, that the request under way did not exceed in a share `q` of all moments,
+    /// if they were sent one after another: what lasts long counts for as long as it lasts. None for fewer
+    /// than ten.
+    pub fn quantile_of_time(&self, q: f64) -> Option<u64> {
+        if (self.moments.count as f64) < LEAST_ABOVE {
+            return None;
+        }
+        let weight = |value: u64, count: u64| value as f64 * count as f64;
+        let classes = || {
+            self.histogram.iter_recorded().map(|class| (class.value_iterated_to(), class.count_at_value()))
+        };
+        let wanted = q * classes().map(|(value, count)| weight(value, count)).sum::<f64>();
+        let mut sum = 0.0;
+        let reached = classes().find(|&(value, count)| {
+            sum += weight(value, count);
+            sum >= wanted
+        });
+        reached.map(|(value, _)| value.clamp(self.least, self.most))
+    }
+
     /// How many there are in each class that has some, ascending. A latency is told from another to within a
     /// hundredth.
     pub fn classes(&self) -> Vec<Class> {
@@ -147,6 +167,27 @@ mod tests {
         let mut latencies = Latencies::default();
         values.into_iter().for_each(|ns| latencies.record(ns));
         latencies
+    }
+
+    #[test]
+    fn what_lasts_long_counts_for_as_long() {
+        // 990 of 1 ms and one of 10 ms: the latter is one of 1,000 moments in 100.
+        let latencies = of((0..990).map(|_| 1_000_000).chain([10_000_000]));
+        let within = |ns: u64| (ns as f64 / 1e6).round();
+        assert_eq!(latencies.quantile_of_time(0.98).map(within), Some(1.0));
+        assert_eq!(latencies.quantile_of_time(0.995).map(within), Some(10.0));
+        assert_eq!(of([1; 9]).quantile_of_time(0.5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn by_time_they_are_no_shorter(values in prop::collection::vec(1u64..1_000_000_000, 1000..1200)) {
+            let latencies = of(values);
+            let by_time = latencies.quantile_of_time(0.9).expect("ten and more");
+            // The classes are a hundredth wide.
+            prop_assert!(by_time as f64 * 1.01 >= latencies.quantile(0.9).expect("enough") as f64);
+            prop_assert!(Some(by_time) <= latencies.most());
+        }
     }
 
     #[test]

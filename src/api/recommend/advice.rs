@@ -30,6 +30,11 @@ pub(in crate::api) enum Setting {
     IoCombineLimit,
     IoMaxCombineLimit,
     WalSyncMethod,
+    CheckpointFlushAfter,
+    BackendFlushAfter,
+    BgwriterFlushAfter,
+    CheckpointCompletionTarget,
+    AutovacuumVacuumCostLimit,
 }
 
 /// Why a value in force that seems worse than another one is neither kept nor left.
@@ -60,6 +65,14 @@ impl Setting {
     pub(super) const OF_WORKERS: [Setting; 3] =
         [Setting::IoWorkers, Setting::IoMinWorkers, Setting::IoMaxWorkers];
 
+    /// The settings of how data files are written.
+    pub(super) const OF_WRITES: [Setting; 4] = [
+        Setting::CheckpointFlushAfter,
+        Setting::BackendFlushAfter,
+        Setting::BgwriterFlushAfter,
+        Setting::CheckpointCompletionTarget,
+    ];
+
     /// Does a change of it take a restart?
     fn takes_restart(self) -> bool {
         matches!(self, Setting::IoMethod | Setting::IoMaxConcurrency | Setting::IoMaxCombineLimit)
@@ -81,6 +94,11 @@ named!(Setting, "setting", "settings", {
     IoCombineLimit = "io_combine_limit",
     IoMaxCombineLimit = "io_max_combine_limit",
     WalSyncMethod = "wal_sync_method",
+    CheckpointFlushAfter = "checkpoint_flush_after",
+    BackendFlushAfter = "backend_flush_after",
+    BgwriterFlushAfter = "bgwriter_flush_after",
+    CheckpointCompletionTarget = "checkpoint_completion_target",
+    AutovacuumVacuumCostLimit = "autovacuum_vacuum_cost_limit",
 });
 
 /// Doubts of a row without advice: with that argument there might be some.
@@ -219,9 +237,11 @@ impl Recommendation {
         }
     }
 
-    /// Is it of a setting that rules how the server reads?
-    pub(in crate::api) fn is_of_reads(&self) -> bool {
-        Setting::OF_READS.iter().any(|setting| setting.name() == self.row.setting)
+    /// Is it of a setting of which is told only that it should change?
+    pub(in crate::api) fn is_told_if_changed(&self) -> bool {
+        let vacuum = [Setting::AutovacuumVacuumCostLimit];
+        let all = Setting::OF_READS.iter().chain(&Setting::OF_WRITES).chain(&vacuum);
+        all.into_iter().any(|setting| setting.name() == self.row.setting)
     }
 
     /// Adds the value in force, and where it comes from.

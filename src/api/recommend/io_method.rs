@@ -263,7 +263,7 @@ fn measure(
     Ok((compared, shared::worst(cost.is_disturbed(), &cost.held_back)))
 }
 
-fn why_not(failure: Failure) -> Result<String> {
+pub(super) fn why_not(failure: Failure) -> Result<String> {
     match failure {
         Failure::Unsupported(why) => Ok(format!("not measured: {why}")),
         Failure::NotBegun(stop) => Ok(stop.to_string()),
@@ -513,7 +513,7 @@ fn plain(value: u64) -> String {
 }
 
 /// So many blocks, as SHOW prints them.
-fn in_kb(blocks: u64) -> String {
+pub(super) fn in_kb(blocks: u64) -> String {
     let kb = blocks * u64::from(pgrx::pg_sys::BLCKSZ) / 1024;
     if kb.is_multiple_of(1024) { format!("{}MB", kb / 1024) } else { format!("{kb}kB") }
 }

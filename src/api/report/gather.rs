@@ -607,8 +607,8 @@ impl ReportDraft {
 
     fn advise(&mut self, advice: &Recommendation) {
         let row = &advice.row;
-        // How the server reads has a line only where another way is faster.
-        if advice.is_of_reads() && row.statement.is_none() {
+        // How the server reads and writes has a line only where another way is better.
+        if advice.is_told_if_changed() && row.statement.is_none() {
             return;
         }
         let name = row.name.as_ref().map_or(String::new(), |name| format!(" of {name}"));

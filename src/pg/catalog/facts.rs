@@ -67,6 +67,14 @@ pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {
     names::rows(&query, &[]).into_iter().next()
 }
 
+/// What the server has counted of its checkpoints since its statistics were reset: those that came when it
+/// was time, and earlier, the buffers that they wrote, and how long that took in milliseconds.
+pub(crate) fn checkpoints() -> Option<[f64; 4]> {
+    let [timed, requested, buffers, write_ms, view] = compat::CHECKPOINTS;
+    let query = format!("SELECT json_build_array({timed}, {requested}, {buffers}, {write_ms}) FROM {view}");
+    names::rows(&query, &[]).into_iter().next()
+}
+
 /// The schema of the extension, quoted.
 pub(crate) fn own_schema() -> String {
     let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \

@@ -106,7 +106,13 @@ impl<'a> RingFeed<'a> {
             if self.is_over {
                 return;
             }
-            let (number, due) = *self.next.get_or_insert_with(|| self.feed.take(self.begins));
+            if self.next.is_none() {
+                self.next = self.feed.take(self.begins);
+            }
+            let Some((number, due)) = self.next else {
+                self.is_over = true;
+                return;
+            };
             let sent = Monotonic.now();
             if due > sent {
                 return;
