@@ -127,9 +127,8 @@ impl Like {
             run => run.parse().ok().map(Self::Run),
         };
         let unknown = |like: &str| {
-            Error::invalid(format!("unknown load \"{like}\"")).hint(
-                "Valid loads are \"now\", and the number of a run of io_probe_iostat, which io_probe_record stores.",
-            )
+            Error::invalid(format!("unknown load \"{like}\""))
+                .hint("Valid loads are \"now\", and the number of a stored run of io_probe_iostat.")
         };
         like.map(|like| parsed(like).ok_or_else(|| unknown(like))).transpose()
     }

@@ -21,8 +21,8 @@ row! {
         write_pct: Option<u32>,
         /// Reads a second that were answered
         reads_s: Option<f64>,
-        /// Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if
-        /// fewer than ten lie above it, as for all percentiles
+        /// Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL
+        /// if fewer than ten lie above it, as for all percentiles
         r_p50_us: Option<f64>,
         /// 95th percentile in us
         r_p95_us: Option<f64>,

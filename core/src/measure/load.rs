@@ -16,8 +16,8 @@
 //! - No more requests of a stream are in flight than it has workers.
 //! - What is due, and not answered when the time is over, is in no figure: where a stream does not reach its
 //!   rate, its latencies are too low.
-//! - By threads each request costs two changes of threads: some tens of thousands a second are the most on two
-//!   processors.
+//! - By threads each request costs two changes of threads: some tens of thousands a second are the most on
+//!   two processors.
 
 mod requests;
 mod ring;
