@@ -167,7 +167,8 @@ pub(crate) fn watched_load(run: i64, device: &str) -> Option<WatchedLoad> {
                  (result ->> 'wareq_kb')::float8 AS w_kb, (result ->> 'f_s')::float8 AS f_s
              FROM {schema}.io_probe_results AS line
              WHERE run_id = $1 AND result ->> 'device' = $2 AND EXISTS (
-                 SELECT FROM {schema}.io_probe_runs AS run WHERE run.id = line.run_id AND probe = 'iostat' AND status = 'ok'))
+                 SELECT FROM {schema}.io_probe_runs AS run
+                 WHERE run.id = line.run_id AND probe = 'iostat' AND status = 'ok'))
          SELECT jsonb_build_object('r_s', {}, 'w_s', {}, 'r_bytes', {}, 'w_bytes', {}, 'f_s', {})
              FROM line HAVING sum(ms) > 0",
         bounded("sum(r_s * ms) / sum(ms)"),
