@@ -1411,7 +1411,7 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the rows for what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
@@ -1440,7 +1440,7 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the rows for what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';

@@ -56,8 +56,10 @@ pub enum VacuumLimit {
     KeepFree,
     /// The volume reads no faster than the limit allows.
     KeepVolume,
-    /// The table is read soon enough, or the volume reads little more.
-    Keep,
+    /// The table is read within an hour.
+    KeepSoon,
+    /// The volume reads little more than the limit allows.
+    KeepNear,
     /// This limit lets it read up to its share of what the volume reads.
     Raise {
         /// The limit: as many times the present one as powers of two go into that share.
@@ -67,16 +69,24 @@ pub enum VacuumLimit {
     },
 }
 
-/// What to do, if the volume reads so many bytes a second, and a table has so many bytes.
-pub fn vacuum_limit(costs: &VacuumCosts, volume_s: Interval, table_bytes: f64) -> VacuumLimit {
+/// What to do about a table of so many bytes, if that does not depend on the volume.
+pub fn kept_for(costs: &VacuumCosts, table_bytes: f64) -> Option<VacuumLimit> {
+    match costs.read_s() {
+        None => Some(VacuumLimit::KeepFree),
+        Some(allowed) => (table_bytes / allowed < LONG_S).then_some(VacuumLimit::KeepSoon),
+    }
+}
+
+/// What to do about one that takes longer, if the volume reads so many bytes a second.
+pub fn vacuum_limit(costs: &VacuumCosts, volume_s: Interval) -> VacuumLimit {
     let Some(allowed) = costs.read_s() else { return VacuumLimit::KeepFree };
     if allowed >= volume_s.low {
         return VacuumLimit::KeepVolume;
     }
     let high = (costs.limit * SHARE * volume_s.low / allowed).min(MOST_LIMIT as f64);
     let doublings = (high / costs.limit).log2().floor();
-    if table_bytes / allowed < LONG_S || doublings < 1.0 {
-        return VacuumLimit::Keep;
+    if doublings < 1.0 {
+        return VacuumLimit::KeepNear;
     }
     VacuumLimit::Raise { to: (costs.limit * doublings.exp2()) as u64, high: high as u64 }
 }
@@ -106,16 +116,20 @@ mod tests {
 
     #[test]
     fn a_long_vacuum_of_a_fast_volume_gets_a_higher_limit() {
-        let large = 4_000_000.0 * MIB;
-        let advice = |mib_s, bytes| vacuum_limit(&DEFAULT, known(mib_s), bytes);
-        assert_eq!(advice(120.0, large), VacuumLimit::KeepVolume);
-        assert_eq!(advice(1000.0, large), VacuumLimit::Keep, "half of it is hardly more");
-        assert_eq!(advice(3200.0, 1_000_000.0 * MIB), VacuumLimit::Keep, "soon enough");
+        let advice = |mib_s| vacuum_limit(&DEFAULT, known(mib_s));
+        assert_eq!(advice(120.0), VacuumLimit::KeepVolume);
+        assert_eq!(advice(1000.0), VacuumLimit::KeepNear, "half of it is hardly more");
         // Half of 3,200 is 4.096 times 390.625.
-        assert_eq!(advice(3200.0, large), VacuumLimit::Raise { to: 800, high: 819 });
-        assert_eq!(advice(1e6, large), VacuumLimit::Raise { to: 6400, high: 10_000 });
+        assert_eq!(advice(3200.0), VacuumLimit::Raise { to: 800, high: 819 });
+        assert_eq!(advice(1e6), VacuumLimit::Raise { to: 6400, high: 10_000 });
+    }
+
+    #[test]
+    fn a_table_that_is_read_within_an_hour_needs_no_measurement() {
+        assert_eq!(kept_for(&DEFAULT, 1_400_000.0 * MIB), Some(VacuumLimit::KeepSoon));
+        assert_eq!(kept_for(&DEFAULT, 1_410_000.0 * MIB), None);
         let free = VacuumCosts { delay_ms: 0.0, ..DEFAULT };
-        assert_eq!(vacuum_limit(&free, known(3200.0), large), VacuumLimit::KeepFree);
+        assert_eq!(kept_for(&free, 1e15), Some(VacuumLimit::KeepFree));
     }
 
     proptest! {
@@ -125,10 +139,9 @@ mod tests {
             delay_ms in 0.0..100.0,
             miss in 0u32..10_000,
             mib_s in 1.0..10_000.0,
-            mib in 0.0..1e8,
         ) {
             let costs = VacuumCosts { limit: limit.into(), delay_ms, miss: miss.into(), ..DEFAULT };
-            if let VacuumLimit::Raise { to, high } = vacuum_limit(&costs, known(mib_s), mib * MIB) {
+            if let VacuumLimit::Raise { to, high } = vacuum_limit(&costs, known(mib_s)) {
                 prop_assert!(u64::from(limit) < to && to <= high && high <= MOST_LIMIT);
                 let raised = VacuumCosts { limit: to as f64, ..costs };
                 prop_assert!(raised.read_s().is_some_and(|bytes| bytes <= SHARE * mib_s * MIB * 1.0001));

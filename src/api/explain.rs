@@ -178,8 +178,8 @@ impl Executed {
         }
         if remembers && self.query.verdict() != Verdict::NotDisk && self.rows.iter().any(lacks_times) {
             pgrx::notice!(
-                "is that wait usual here? io_probe_page_cost('tbl', cold => true) in this session first (it \
-                 evicts tbl) makes expected_ms known"
+                "is that wait usual here? io_probe_page_cost(…, cold => true) of the table, in this session \
+                 before, makes expected_ms known; it evicts the table"
             );
         }
     }

@@ -322,7 +322,8 @@ impl Interval<'_> {
             ..SessionRow::default()
         };
         let of_cache = if written < 0.0 { "kept in the OS cache" } else { "out of the OS cache" };
-        vec![row("outside this server", Some(read), None), row(of_cache, None, Some(written))]
+        let read = row("outside this server", Some(read.max(0.0)), None);
+        vec![read, row(of_cache, None, Some(written.abs()))]
     }
 
     fn mib_s(&self, bytes: f64) -> f64 {

@@ -10,6 +10,9 @@ pub(in crate::pg) const PLAIN: [(&CStr, &str); 3] =
     [OWN_NAMES, (c"datestyle", "ISO"), (c"lock_timeout", "100ms")];
 pub(in crate::pg) const OWN_NAMES: (&CStr, &str) = (c"search_path", "pg_catalog, pg_temp");
 
+/// NOTICEs are not sent.
+pub(in crate::pg) const NO_NOTICES: (&CStr, &str) = (c"client_min_messages", "warning");
+
 /// Intervals are always read and printed in the same form.
 pub(in crate::pg) const OWN_INTERVALS: (&CStr, &str) = (c"intervalstyle", "postgres");
 

@@ -15,7 +15,7 @@ row! {
         pid: Option<i32>,
         /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O
         /// workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this
-        /// server (read for others), kept in the OS cache (below 0: written here, not yet on a device) or out
+        /// server (read for others), kept in the OS cache (written here, not yet on a device) or out
         /// of the OS cache (written by the devices beyond these)
         process: Text,
         /// MiB a second fetched from the devices for it, by I/O workers as well

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_probe_advise::vacuum::{SHARE, VacuumCosts, VacuumLimit, vacuum_limit};
+use io_probe_advise::vacuum::{SHARE, VacuumCosts, VacuumLimit, kept_for, vacuum_limit};
 use io_probe_core::machine::account::Account;
 use io_probe_core::measure::load::Requests;
 use io_probe_core::measure::sustain::{self, Sustain, SustainRun};
@@ -57,6 +57,9 @@ pub(super) fn row(
         .rests_on("allowed_read_mib_s", costs.read_s().map(|bytes| figure(bytes / MIB)))
         .rests_on("allowed_changed_mib_s", costs.changed_s().map(|bytes| figure(bytes / MIB)))
         .rests_on("table_mib", figure(relation.bytes as f64 / MIB));
+    if let Some(kept) = kept_for(&costs, relation.bytes as f64) {
+        return Ok(Some(judged(row, &costs, kept, relation.bytes as f64, told)));
+    }
     let probed = match place.open(recommend.call, relation)? {
         Opened::Relation(probed) => probed,
         Opened::Gone => return Ok(Some(row.unknown(GONE))),
@@ -78,20 +81,22 @@ pub(super) fn row(
     };
     let told = format!("{told}; the volume was measured to read {} MiB/s", mib(read_s.value));
     let row = row.rests_on("volume_read_mib_s", figure(read_s.value / MIB));
-    Ok(Some(judged(row, &costs, read_s, relation.bytes as f64, told).beside(doubt)))
+    let limit = vacuum_limit(&costs, read_s);
+    Ok(Some(judged(row, &costs, limit, relation.bytes as f64, told).beside(doubt)))
 }
 
 fn judged(
     row: Recommendation,
     costs: &VacuumCosts,
-    read_s: Interval,
+    limit: VacuumLimit,
     table: f64,
     told: String,
 ) -> Recommendation {
-    match vacuum_limit(costs, read_s, table) {
+    match limit {
         VacuumLimit::KeepFree => row.keep(told),
         VacuumLimit::KeepVolume => row.keep(format!("{told}, so that the limit does not hold a vacuum back")),
-        VacuumLimit::Keep => row.keep(format!("{told}, so that a higher limit would gain little")),
+        VacuumLimit::KeepSoon => row.keep(format!("{told}: within an hour, so that it is soon enough")),
+        VacuumLimit::KeepNear => row.keep(format!("{told}, so that a higher limit would gain little")),
         VacuumLimit::Raise { to, high } => {
             let raised = VacuumCosts { limit: to as f64, ..*costs };
             let why = format!(
