@@ -77,6 +77,13 @@ impl Begin {
         Ok((self.start(Some(lock), Some(rel))?, relation))
     }
 
+    /// Begins for a relation that is not read itself: what is, is admitted by itself.
+    pub(crate) fn beside_relation(self, rel: pg_sys::Oid) -> Result<(Call, ProbedRelation)> {
+        self.check_rights()?;
+        let (lock, relation) = self.alone(rel, Fork::Main)?;
+        Ok((self.start(Some(lock), Some(rel))?, relation))
+    }
+
     /// Begins on relations that are opened and admitted one by one; the one that the call names is open.
     pub(crate) fn on_relations(self, rel: Option<pg_sys::Oid>) -> Result<(Call, Option<ProbedRelation>)> {
         self.check_rights()?;

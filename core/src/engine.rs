@@ -20,7 +20,7 @@ pub(crate) use buffers::Buffers;
 pub use pread::Pread;
 pub(crate) use pread::pread;
 pub use threads::Threads;
-pub use uring::{Uring, UringRefusal, refusal as io_uring_refusal, waits_refusal};
+pub use uring::{Uring, UringRefusal, refusal as io_uring_refusal};
 
 use crate::{Error, Result};
 
@@ -126,6 +126,23 @@ pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> 
                 Ok(Opened { note, ..of_kind(Kind::Threads)? })
             }
             opened => opened,
+        },
+    }
+}
+
+/// Is a ring of so many entries to be used, where the user wants this kind, or the best? It is one whose
+/// answers a thread may wait for until a certain time, which takes Linux 5.11.
+///
+/// # Errors
+/// [`Error::Unsupported`] if a ring is wanted, and refused.
+pub fn uses_ring(kind: Option<Kind>, entries: usize) -> Result<bool> {
+    let refusal = || uring::waits_refusal(entries as u32);
+    match kind {
+        Some(Kind::Pread | Kind::Threads) => Ok(false),
+        None => Ok(refusal().is_none()),
+        Some(Kind::IoUring) => match refusal() {
+            None => Ok(true),
+            Some(why) => Err(Error::Unsupported { what: "io_uring", why: why.to_string() }),
         },
     }
 }

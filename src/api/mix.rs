@@ -205,8 +205,11 @@ struct Found {
 
 impl Measured {
     fn begin(&self, rel: pg_sys::Oid, waits: bool) -> Result<Vec<MixRow>> {
-        let (call, relation) =
-            Begin { writes: true, waits, ..Begin::of(Probe::Mix) }.on_relation(rel, Fork::Main)?;
+        let begin = Begin { writes: true, waits, ..Begin::of(Probe::Mix) };
+        let (call, relation) = match self.candidate {
+            Some(_) => begin.beside_relation(rel)?,
+            None => begin.on_relation(rel, Fork::Main)?,
+        };
         if self.writing != Writing::Wal && self.candidate.is_none() {
             relation.relation.file_tablespace().check_may_write()?;
         }
@@ -270,11 +273,12 @@ impl Measured {
         let nothing = || Failure::Unsupported("there is no block to read that was written".to_owned());
         let reads = reads.ok_or_else(nothing)?;
         let blocks = reads.blocks();
-        let (size, fill) = match self.writing {
-            Writing::Wal => (wal::segment_bytes(), Fill::Zeros { write_bytes: wal::SEGMENT_FILL }),
-            _ => (self.most_scratch(), Fill::Incompressible),
+        let fill = match self.writing {
+            Writing::Wal => Fill::Zeros { write_bytes: wal::SEGMENT_FILL },
+            _ => Fill::Incompressible,
         };
         let mut should_stop = || call.should_stop(&relation.interrupts);
+        let size = self.scratch_bytes()[WRITES];
         let (scratch, _name) = written.make_scratch(size, fill, self.limits, &mut should_stop)?;
         let random = (self.writing == Writing::Data).then_some(self.seed);
         let writes = ScratchWrites::new(
@@ -286,8 +290,8 @@ impl Measured {
         let sides: [Arc<dyn Requests>; 2] = [Arc::new(reads), Arc::new(writes)];
         let of_reads = tried.as_ref().map_or_else(|| relation.observer(Account::Own), ProbedPlace::observer);
         let observers = [&of_reads, &written.observer()];
-        let run =
-            MixRun { sides, shares: &self.shares, like: present, workers, limits: self.limits, observers };
+        let (shares, limits, engine) = (&self.shares, self.limits, gucs::engine());
+        let run = MixRun { sides, shares, like: present, workers, engine, limits, observers };
         let mut report = |turn: u64, turns: u64| {
             call.progress.path(self.writing.name(), turns);
             call.progress.done(turn - 1);
@@ -305,11 +309,18 @@ impl Measured {
         self.like == Some(Like::Now) && self.candidate.is_none()
     }
 
-    /// Most bytes of a scratch file: those that are read and those that are written have as many together as
-    /// one may have.
-    fn most_scratch(&self) -> u64 {
-        let most = ProbedPlace::MOST_SCRATCH.min(gucs::scratch_limit());
-        if self.candidate.is_some() { most / 2 } else { most }
+    /// Most bytes of the scratch files of each side: together they have no more than the limit on such files.
+    fn scratch_bytes(&self) -> [u64; 2] {
+        let limit = gucs::scratch_limit();
+        let most = |bytes: u64| bytes.min(ProbedPlace::MOST_SCRATCH);
+        match (self.candidate, self.writing) {
+            (None, Writing::Wal) => [0, wal::segment_bytes()],
+            (None, _) => [0, most(limit)],
+            (Some(_), Writing::Wal) => {
+                [most(limit.saturating_sub(wal::segment_bytes())), wal::segment_bytes()]
+            }
+            (Some(_), _) => [most(limit / 2); 2],
+        }
     }
 
     /// Where is written if the relation lies in this tablespace.
@@ -348,8 +359,9 @@ impl Measured {
         workers: usize,
     ) -> Outcome<(Option<BlockReads>, Option<ScratchName>)> {
         let mut should_stop = || call.should_stop(&relation.interrupts);
+        let size = self.scratch_bytes()[READS];
         let (scratch, name) =
-            place.make_scratch(self.most_scratch(), Fill::Incompressible, self.limits, &mut should_stop)?;
+            place.make_scratch(size, Fill::Incompressible, self.limits, &mut should_stop)?;
         let block_size = relation.source.block_size();
         Ok((Some(BlockReads::of_scratch(&scratch, block_size, self.seed, workers)?), name))
     }
@@ -409,7 +421,10 @@ impl Measured {
         };
         let (reads, writes) = (watched(READS)?, watched(WRITES)?);
         let writes = match self.writing {
-            Writing::Wal => Present { per_s: writes.f_s, bytes: 0.0 },
+            Writing::Wal => {
+                let uncounted = || Failure::Unsupported("that run has no count of flushes".to_owned());
+                Present { per_s: writes.f_s.ok_or_else(uncounted)?, bytes: 0.0 }
+            }
             _ => Present { per_s: writes.w_s, bytes: writes.w_bytes },
         };
         Ok([Present { per_s: reads.r_s, bytes: reads.r_bytes }, writes])
@@ -448,13 +463,22 @@ impl Measured {
         if found.surroundings.is_disturbed() && !self.is_on_top() {
             caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
         }
-        if let Some(why) = engine::waits_refusal().filter(|_| self.depth > 1) {
-            caveats.note(format!("io_uring is not available: {why}; latencies hold the waking of threads"));
+        if self.depth > 1 && !engine::uses_ring(gucs::engine(), self.depth as usize).is_ok_and(|uses| uses) {
+            caveats.note("a thread sends each request, not io_uring: latencies hold the waking of threads");
         }
         caveats.note_held_back(&found.surroundings.held_back);
         let reads = found.mix.alone.iter().chain(&found.mix.cells).filter_map(|cell| cell.reached.as_ref());
         let read_bytes: u64 = reads.map(|reached| reached[READS].bytes).sum();
         caveats.read_up_to(read_bytes.div_ceil(relation.block_size()).div_ceil(found.blocks.max(1)));
+        if self.candidate.is_some() {
+            let mib = self.scratch_bytes()[READS] >> 20;
+            caveats.doubt_since(
+                Doubt::Small,
+                format!(
+                    "reads are of {mib} MiB at most, just written: caches below the kernel may have them"
+                ),
+            );
+        }
         caveats.note_open_files(relation);
         let carried = |cell: &Cell| cell.carries() == Some(true);
         if found.mix.cells.iter().all(carried) {

@@ -25,6 +25,7 @@ use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedRelation, arguments, figure, stop_if,
 };
 use crate::error::{Error, Result};
+use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::relation::Fork;
 
@@ -169,6 +170,7 @@ impl Sustaining {
         let (bytes_each, blocks) = (reads.bytes(), reads.blocks());
         let observer = relation.observer(Account::Own);
         let run = SustainRun {
+            engine: gucs::engine(),
             requests: Arc::new(reads),
             workers,
             every: self.every,

@@ -19,6 +19,7 @@ use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::Result;
+use crate::gucs;
 use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 
@@ -150,6 +151,7 @@ impl Written {
         let ways: Vec<WriteWay> = self.ways.iter().map(|(_, way)| *way).collect();
         let observer = place.observer();
         let run = WriteRun {
+            engine: gucs::engine(),
             ways: &ways,
             scratch: Arc::new(scratch),
             seed: self.seed,

@@ -1,6 +1,7 @@
 //! A directory that a probe writes to: beside the WAL, or in a tablespace.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use io_probe_core::files::scratch::{Fill, Room, Scratch, ScratchLocation, ScratchName};
 use io_probe_core::machine::account::Account;
@@ -80,7 +81,7 @@ impl ProbedPlace {
     }
 
     /// Makes a scratch file of this size, or as large as the limit on such files allows. Where it must keep a
-    /// name, that goes when the name is dropped.
+    /// name, that is no other one's of this process, and goes when it is dropped.
     pub(crate) fn make_scratch(
         &self,
         size: u64,
@@ -94,7 +95,8 @@ impl ProbedPlace {
         if !self.needs_names() {
             return Ok((Scratch::create(location, room, fill, should_stop)?, None));
         }
-        let name = ScratchName::new(&self.fallback, 0);
+        static NAMES: AtomicUsize = AtomicUsize::new(0);
+        let name = ScratchName::new(&self.fallback, NAMES.fetch_add(1, Ordering::Relaxed));
         let scratch = Scratch::create_named(&self.directory, &name, room, fill, should_stop)?;
         Ok((scratch, Some(name)))
     }

@@ -114,9 +114,9 @@ pub fn refusal() -> Option<UringRefusal> {
     build(1).err().map(|e| UringRefusal::of(&e))
 }
 
-/// Why a thread may not wait for a ring until a certain time, if so.
-pub fn waits_refusal() -> Option<UringRefusal> {
-    match build(1) {
+/// Why a thread may not have a ring of so many entries, for which it waits until a certain time, if so.
+pub fn waits_refusal(entries: u32) -> Option<UringRefusal> {
+    match build(entries) {
         Ok(ring) => (!ring.params().is_feature_ext_arg()).then_some(UringRefusal::Kernel),
         Err(e) => Some(UringRefusal::of(&e)),
     }

@@ -32,7 +32,7 @@ pub use ring::RingRequests;
 
 use ring::RingFeed;
 
-use crate::engine;
+use crate::engine::{self, Kind};
 use crate::measure::contradictions;
 use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
@@ -69,6 +69,8 @@ pub struct Stream {
     pub pace: Pace,
     /// Most in flight.
     pub workers: usize,
+    /// What sends them if there are several; None: the best that there is.
+    pub engine: Option<Kind>,
     /// How many are sent in a run, which lasts until they are answered; None: as many as its time allows.
     pub count: Option<u64>,
     /// The number of the next one, here and in clones of it.
@@ -78,7 +80,20 @@ pub struct Stream {
 impl Stream {
     /// A stream that has sent nothing yet.
     pub fn new(requests: Arc<dyn Requests>, workers: usize) -> Self {
-        Self { requests, pace: Pace::Free, workers, count: None, next: Arc::default() }
+        let (pace, engine, count) = (Pace::Free, None, None);
+        Self { requests, pace, workers, engine, count, next: Arc::default() }
+    }
+
+    /// The same stream, sent by this engine.
+    pub fn by(self, engine: Option<Kind>) -> Self {
+        Self { engine, ..self }
+    }
+
+    fn is_by_ring(&self) -> Result<bool> {
+        if self.workers < 2 || self.requests.by_ring().is_none() {
+            return Ok(false);
+        }
+        engine::uses_ring(self.engine, self.workers)
     }
 
     /// The same stream at another pace.
@@ -234,13 +249,12 @@ pub fn run(
             error: None,
         }),
     });
-    let may_ring = engine::waits_refusal().is_none();
     let mut threads = Vec::new();
     for (place, stream) in streams.iter().enumerate() {
         let feed = Arc::new(Feed {
             stream: stream.clone(),
             place,
-            is_by_ring: stream.workers > 1 && stream.requests.by_ring().is_some() && may_ring,
+            is_by_ring: stream.is_by_ring()?,
             first: stream.next.load(Relaxed),
             taken: AtomicU64::new(0),
             workers: AtomicUsize::new(0),
@@ -319,7 +333,7 @@ impl Feed {
             let sent = Monotonic.now();
             let made = self.stream.requests.make(number, worker);
             let answered = Monotonic.now();
-            let began = self.counts_from(due, sent, slept);
+            let began = self.counts_from(due, sent, slept.then_some(sent));
             running.take(&mut running.lock(), self, number, made, Answer { sent, answered, began });
         }
     }
@@ -332,9 +346,9 @@ impl Feed {
     }
 
     /// Since when a request counts. If it had to wait for others, that is when it was due. How late the
-    /// machine wakes a thread that slept until then is nothing that the device does.
-    fn counts_from(&self, due: u64, sent: u64, slept: bool) -> u64 {
-        if matches!(self.stream.pace, Pace::Due(_)) && !slept { due } else { sent }
+    /// machine wakes a thread that slept until then, at `woken`, is nothing that the device does.
+    fn counts_from(&self, due: u64, sent: u64, woken: Option<u64>) -> u64 {
+        if matches!(self.stream.pace, Pace::Due(_)) { woken.unwrap_or(due) } else { sent }
     }
 
     /// When a request may be sent, which is the one after `taken` others.

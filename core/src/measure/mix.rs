@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Result;
+use crate::engine::Kind;
 use crate::machine::device::{Activity, Traffic};
 use crate::machine::observer::Observer;
 use crate::measure::contradictions;
@@ -44,6 +45,8 @@ pub struct MixRun<'a> {
     pub like: Option<[Present; 2]>,
     /// Most requests of a side in flight.
     pub workers: [usize; 2],
+    /// What sends them.
+    pub engine: Option<Kind>,
     /// What bounds each cell.
     pub limits: Limits,
     /// Look at the device of each side before and after each turn.
@@ -182,7 +185,7 @@ pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64
     let [reads, writes] = [[100, 0], [0, 100]].map(Cell::of);
     let paced = run.limits.make_pauses();
     let mut mix = Mix { alone: [reads, writes], cells, stop: None, paced };
-    let stream = |side: usize| Stream::new(Arc::clone(&run.sides[side]), run.workers[side]);
+    let stream = |side: usize| Stream::new(Arc::clone(&run.sides[side]), run.workers[side]).by(run.engine);
     let streams = [stream(READS), stream(WRITES)];
     let mut turns = MixTurns { run, streams, of: 2 * (mix.cells.len() as u64 + 2), number: 0, report };
     let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
@@ -367,6 +370,7 @@ mod tests {
             shares: &[0, 50],
             like: None,
             workers: [1; 2],
+            engine: None,
             limits: Limits::none(),
             observers: [&observer; 2],
         };

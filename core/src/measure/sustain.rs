@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Result;
+use crate::engine::Kind;
 use crate::machine::observer::Observer;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Requests, Stream};
@@ -28,6 +29,8 @@ pub struct SustainRun<'a> {
     pub every: Duration,
     /// What bounds all of it.
     pub limits: Limits,
+    /// What reads.
+    pub engine: Option<Kind>,
     /// Looks at the device before and after.
     pub observer: &'a Observer<'a>,
 }
@@ -82,7 +85,7 @@ pub fn run(
     let bytes = run.requests.bytes();
     let most = run.limits.bytes_per_s(bytes);
     let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
-    let stream = Stream::new(Arc::clone(&run.requests), run.workers).at(pace);
+    let stream = Stream::new(Arc::clone(&run.requests), run.workers).by(run.engine).at(pace);
     let mut budget = budget.part(&run.limits);
     budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
     let of = run.limits.duration.as_nanos().div_ceil(run.every.as_nanos().max(1)) as u64;
@@ -141,7 +144,7 @@ mod tests {
         let observer = Observer::new(Account::Own, &leaves, &roots);
         let requests = Arc::new(Answers);
         let every = Duration::from_millis(50);
-        let run = SustainRun { requests, workers: 2, every, limits, observer: &observer };
+        let run = SustainRun { requests, workers: 2, every, limits, engine: None, observer: &observer };
         let mut should_stop = || None;
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         super::run(&run, &mut budget, &mut |_, _| ()).expect("answers")

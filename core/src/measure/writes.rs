@@ -19,6 +19,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::Kind;
 use crate::files::scratch::Scratch;
 use crate::files::writeback;
 use crate::machine::observer::Observer;
@@ -119,6 +120,8 @@ pub struct WriteRun<'a> {
     pub seed: u64,
     /// What bounds each way.
     pub limits: Limits,
+    /// What writes past the page cache.
+    pub engine: Option<Kind>,
     /// Looks at the device before and after each turn.
     pub observer: &'a Observer<'a>,
 }
@@ -223,7 +226,7 @@ impl Writer {
             let writes = ScratchWrites::new(scratch, way.length, random, false)?;
             let most = run.limits.bytes_per_s(bytes);
             let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
-            return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).at(pace)));
+            return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).by(run.engine).at(pace)));
         }
         Buffered::new(scratch, way, run.seed).map(Self::Buffered)
     }
@@ -445,7 +448,14 @@ mod tests {
         ];
         let (roots, leaves) = (Roots::default(), []);
         let observer = Observer::new(Account::Own, &leaves, &roots);
-        let run = WriteRun { ways: &ways, scratch: Arc::new(scratch), seed: 7, limits, observer: &observer };
+        let run = WriteRun {
+            ways: &ways,
+            scratch: Arc::new(scratch),
+            seed: 7,
+            limits,
+            engine: None,
+            observer: &observer,
+        };
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         let all = super::run(&run, &mut budget, &mut |_, _, _| ()).expect("written");
         for times in &all {

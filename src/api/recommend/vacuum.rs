@@ -21,6 +21,7 @@ use crate::api::shared;
 use crate::call::arguments::seed;
 use crate::call::{Outcome, ProbedRelation, figure};
 use crate::error::Result;
+use crate::gucs;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::qualified_name;
 
@@ -157,6 +158,7 @@ fn measure(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> Outcome<
     let duration = recommend.limits.duration.min(LONGEST);
     let observer = relation.observer(Account::Own);
     let run = SustainRun {
+        engine: gucs::engine(),
         requests,
         workers: IN_FLIGHT,
         every: duration / TURNS,

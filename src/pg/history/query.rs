@@ -153,8 +153,8 @@ pub(crate) struct WatchedLoad {
     pub(crate) r_bytes: f64,
     pub(crate) w_s: f64,
     pub(crate) w_bytes: f64,
-    /// Flushes; 0 where the kernel does not count them.
-    pub(crate) f_s: f64,
+    /// Flushes; None where the kernel did not count them.
+    pub(crate) f_s: Option<f64>,
 }
 
 /// What this stored run saw of this device; None if it is no run of iostat, or saw nothing of it.
@@ -166,10 +166,11 @@ pub(crate) fn watched_load(run: i64, device: &str) -> Option<WatchedLoad> {
                  (result ->> 'rareq_kb')::float8 AS r_kb, (result ->> 'w_s')::float8 AS w_s,
                  (result ->> 'wareq_kb')::float8 AS w_kb, (result ->> 'f_s')::float8 AS f_s
              FROM {schema}.io_probe_results AS line
-             WHERE run_id = $1 AND result ->> 'device' = $2 AND EXISTS (
+             WHERE run_id = $1 AND result ->> 'device' = $2 AND result ->> 'r_s' IS NOT NULL AND EXISTS (
                  SELECT FROM {schema}.io_probe_runs AS run
                  WHERE run.id = line.run_id AND probe = 'iostat' AND status = 'ok'))
-         SELECT jsonb_build_object('r_s', {}, 'w_s', {}, 'r_bytes', {}, 'w_bytes', {}, 'f_s', {})
+         SELECT jsonb_build_object('r_s', {}, 'w_s', {}, 'r_bytes', {}, 'w_bytes', {}, 
+             'f_s', CASE WHEN count(f_s) > 0 THEN {} END)
              FROM line HAVING sum(ms) > 0",
         bounded("sum(r_s * ms) / sum(ms)"),
         bounded("sum(w_s * ms) / sum(ms)"),

@@ -17,6 +17,10 @@ use crate::run::budget::NAP;
 use crate::run::clock::{Clock, Monotonic};
 use crate::{Error, Result};
 
+/// When the kernel is asked again that took nothing, and how often.
+const RETRY: Duration = Duration::from_millis(1);
+const MOST_REFUSED: u32 = 1000;
+
 /// Requests that a ring may send.
 pub trait RingRequests {
     /// The request of this number in this slot.
@@ -47,6 +51,8 @@ pub(super) struct RingFeed<'a> {
     /// Is nothing more to be sent?
     is_over: bool,
     answers: Vec<(usize, Result<usize, i32>)>,
+    /// How often in a row the kernel took nothing.
+    refused: u32,
 }
 
 /// The number of a request, when it was sent, and since when it counts.
@@ -79,6 +85,7 @@ impl<'a> RingFeed<'a> {
             slept: 0..=0,
             is_over: false,
             answers: Vec::with_capacity(slots),
+            refused: 0,
         })
     }
 
@@ -128,7 +135,8 @@ impl<'a> RingFeed<'a> {
             let pushed = unsafe { self.ring.submission().push(&entry) };
             pushed.expect("the ring has an entry for each slot");
             self.idle.pop();
-            let began = self.feed.counts_from(due, sent, self.slept.contains(&due));
+            let woken = self.slept.contains(&due).then_some(*self.slept.end());
+            let began = self.feed.counts_from(due, sent, woken);
             self.sent[slot] = Sent { number, sent, began };
             // What the kernel doesn't take now, the wait hands over.
             let _ = self.ring.submit();
@@ -146,13 +154,16 @@ impl<'a> RingFeed<'a> {
         let time = types::Timespec::from(left);
         let until = types::SubmitArgs::new().timespec(&time);
         match self.ring.submitter().submit_with_args(1, &until) {
-            Ok(_) => {}
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)
-                ) => {}
-            Err(source) => return Err(Error::System { action: "wait for io_uring", source }),
+            Ok(_) => self.refused = 0,
+            Err(e) => match e.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR) => {}
+                // It has no memory for what was pushed, and may have it later.
+                Some(libc::EAGAIN | libc::EBUSY) if self.refused < MOST_REFUSED => {
+                    self.refused += 1;
+                    Monotonic.sleep(RETRY);
+                }
+                _ => return Err(Error::System { action: "wait for io_uring", source: e }),
+            },
         }
         if can_send {
             self.slept = began..=Monotonic.now();
