@@ -109,7 +109,7 @@ mod tests {
         let large = 4_000_000.0 * MIB;
         let advice = |mib_s, bytes| vacuum_limit(&DEFAULT, known(mib_s), bytes);
         assert_eq!(advice(120.0, large), VacuumLimit::KeepVolume);
-        assert_eq!(advice(1000.0, large), VacuumLimit::Keep, "half of it is hardly more");
+        assert_eq!(advice(1000.0, large), VacuumLimit::Keep, "half of that is hardly more");
         assert_eq!(advice(3200.0, 1_000_000.0 * MIB), VacuumLimit::Keep, "soon enough");
         // Half of 3,200 is 4.096 times 390.625.
         assert_eq!(advice(3200.0, large), VacuumLimit::Raise { to: 800, high: 819 });

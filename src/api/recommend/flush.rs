@@ -73,9 +73,9 @@ fn needless(setting: Setting) -> Option<&'static str> {
         };
     }
     if wal::sync_method().is_none() {
-        return Some("it does not count while fsync is off");
+        return Some("it has no effect while fsync is off");
     }
-    server::reads_direct().then_some("it does not count with debug_io_direct = data")
+    server::reads_direct().then_some("it has no effect with debug_io_direct = data")
 }
 
 fn target() -> f64 {
@@ -186,7 +186,7 @@ impl<'a> Judge<'a> {
         let call = self.recommend.call;
         let limits = self.recommend.writes_limits;
         if limits.make_pauses() {
-            let why = "under a limit of the rate or of the device's time others would wait less";
+            let why = "with a limit of the rate or of the device's time others would wait less";
             return Err(Failure::Unsupported(why.to_owned()));
         }
         relation.reads_of_device()?;
@@ -279,10 +279,10 @@ impl<'a> Judge<'a> {
             FlushAfter::Keep { other_is_worse } => {
                 let ends = if other_is_worse { [now, now] } else { [now.min(other), now.max(other)] };
                 row.between(shown(ends[0]), shown(ends[1]))
-                    .keep(format!("{told}, so that {} is not surely better", shown(other)))
+                    .keep(format!("{told}, so {} is not surely better", shown(other)))
             }
             FlushAfter::Change => {
-                let aside = "blocks that are written again and again may reach the device more often";
+                let aside = "blocks that are written repeatedly may reach the device more often";
                 row.between(shown(other), shown(other)).alter_text(shown(other), format!("{told}; {aside}"))
             }
         }

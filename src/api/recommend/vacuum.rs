@@ -63,7 +63,7 @@ pub(super) fn row(
         Opened::NotMeasured(why) => return Ok(Some(row.unknown(format!("{why}; {told}")))),
     };
     if recommend.limits.make_pauses() {
-        let why = "not measured: under a limit of the rate or of the device's time the volume reads less";
+        let why = "not measured: with a limit of the rate or of the device's time the volume reads less";
         return Ok(Some(row.unknown(format!("{why}; {told}"))));
     }
     let measured = recommend.call.attempt(|| measure(recommend, &probed), |(sustain, _)| sustain.stop);
@@ -90,8 +90,8 @@ fn judged(
 ) -> Recommendation {
     match vacuum_limit(costs, read_s, table) {
         VacuumLimit::KeepFree => row.keep(told),
-        VacuumLimit::KeepVolume => row.keep(format!("{told}, so that the limit does not hold a vacuum back")),
-        VacuumLimit::Keep => row.keep(format!("{told}, so that a higher limit would gain little")),
+        VacuumLimit::KeepVolume => row.keep(format!("{told}, so the limit does not slow a vacuum")),
+        VacuumLimit::Keep => row.keep(format!("{told}, so a higher limit would gain little")),
         VacuumLimit::Raise { to, high } => {
             let raised = VacuumCosts { limit: to as f64, ..*costs };
             let why = format!(
@@ -120,7 +120,7 @@ fn costs() -> Option<VacuumCosts> {
 /// What the settings allow, and how long the largest table takes by that.
 fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64) -> String {
     let (Some(read), Some(changed)) = (costs.read_s(), costs.changed_s()) else {
-        return "the settings do not hold autovacuum back".to_owned();
+        return "the settings do not slow autovacuum".to_owned();
     };
     let name = qualified_name(table).unwrap_or_default();
     format!(
