@@ -25,8 +25,8 @@ row! {
         /// other cause (better or worse, but no setting that differs can affect the figure). NULL for a
         /// setting
         verdict: Option<&'static str>,
-        /// If the verdict is can't tell: what is missing, such as how many more runs of each side. For a
-        /// setting or an argument: its values in a and b
+        /// For can't tell: what is missing, such as how many more runs of each side. For a setting or an
+        /// argument: its values in a and b
         remark: Option<Text>,
         /// The greater figure must exceed the smaller one by this percentage to count. It is the larger of
         /// two: the error within the runs, and the noise from run to run. NULL if the noise is not known
@@ -34,8 +34,8 @@ row! {
         /// Number of runs from which the noise is known: earlier runs of the same series, and runs of the
         /// labels, without disturbed runs. With fewer than 10, the verdict is can't tell
         runs: Option<u32>,
-        /// How many more runs of each side may suffice for a verdict, if they are like these. NULL if no run
-        /// is missing, more than 1,000 are missing, or something else is missing
+        /// How many more runs of each side may suffice for a verdict, if they are like these. NULL if none,
+        /// over 1,000, or something else is missing
         more_runs: Option<u32>,
         /// Value of the setting in a; NULL for a figure
         a_setting: Option<Text>,
@@ -69,8 +69,8 @@ row! {
         ratio: Option<f64>,
         /// Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can't tell
         verdict: &'static str,
-        /// Arguments in which this series differs from others of the same probe and object. If the verdict is
-        /// can't tell: what is missing
+        /// Arguments in which this series differs from others of the same probe and object. For can't tell:
+        /// what is missing
         remark: Option<Text>,
         /// The greater figure must exceed the smaller one by this percentage to count. It grows with the
         /// number of figures that the call compares. NULL if the noise is not known
@@ -79,7 +79,7 @@ row! {
         /// fewer than 10, the verdict is can't tell
         runs: u32,
         /// How many more runs may suffice for a verdict, if they are like these, and argument last grows by
-        /// as many. NULL if no run is missing, more than 1,000 are missing, or something else is missing
+        /// as many. NULL if none, over 1,000, or something else is missing
         more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,

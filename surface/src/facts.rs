@@ -159,7 +159,7 @@ row! {
         os_bytes_before: u64,
         /// Bytes in the OS cache after the call
         os_bytes_after: u64,
-        /// Are both caches free of this fork now?
+        /// Is nothing of the fork in either cache now?
         complete: bool,
         /// Why something stayed in a cache
         notes: Vec<String>,

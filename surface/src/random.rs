@@ -26,8 +26,8 @@ row! {
         blks: u64,
         /// Was every block fetched? If not, notes says why
         complete: bool,
-        /// true: no cache served a fetch; or, after cold => true, only with blocks that the readahead of this
-        /// run had fetched. The probe has checked this
+        /// true: no cache served a fetch, or only (after cold => true) with blocks from this run's own
+        /// readahead
         cold: Option<bool>,
         /// Elapsed time in ms, with pauses, without evicting
         elapsed_ms: Option<f64>,
@@ -45,7 +45,7 @@ row! {
         os_blks_hit: Option<u64>,
         /// Fetches that no cache served, without holes
         device_blks_read: Option<u64>,
-        /// Path server: dirty buffers that were written to make room. NULL on other paths
+        /// Path server: dirty buffers that were written to make room
         shared_blks_written: Option<u64>,
         /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
         /// sessions (io_workers)

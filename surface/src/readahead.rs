@@ -20,9 +20,8 @@ row! {
         mib_s: Option<f64>,
         /// Time per block in us, without the server's own work
         block_us: Option<f64>,
-        /// Is it the smallest window that is as good as the fastest? As good means: not surely slower by over
-        /// 5 %, and measured less than 10 % slower. NULL if a row is void or has no confidence interval, or
-        /// if the call ended early
+        /// Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a
+        /// row is void or has no confidence interval, or if the call ended early
         best: Option<bool>,
         /// Command for root that sets this window until the next boot. For open files, sessions keep the old
         /// window

@@ -25,16 +25,15 @@ row! {
         blks: u64,
         /// Was everything read? If not, notes says why
         complete: bool,
-        /// true: no block was in the OS cache before the scan, nor (path server) in shared buffers. The probe
-        /// has checked this
+        /// true: no block was in the OS cache before the scan, nor (path server) in shared buffers
         cold: Option<bool>,
         /// Elapsed time in ms, with pauses of a rate limit, without evicting
         elapsed_ms: Option<f64>,
-        /// Path server: blocks found in shared buffers. NULL on other paths, and for temporary tables
+        /// Path server: blocks found in shared buffers; NULL for temporary tables
         shared_blks_hit: Option<i64>,
-        /// Path server: blocks read into shared buffers. NULL on other paths, and for temporary tables
+        /// Path server: blocks read into shared buffers; NULL for temporary tables
         shared_blks_read: Option<i64>,
-        /// Path server: dirty buffers that were written to make room. NULL on other paths
+        /// Path server: dirty buffers that were written to make room
         shared_blks_written: Option<u64>,
         /// Path server, temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,

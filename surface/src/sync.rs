@@ -37,8 +37,7 @@ row! {
         p95_us: Option<f64>,
         /// 99th percentile in us; NULL with fewer than 1,000 operations
         p99_us: Option<f64>,
-        /// Number of operations in each range of latencies that has some: {low_us, high_us, count}. Each
-        /// range is 1.19 times the one before
+        /// Number of operations in each range of latencies that has some, as histogram of io_probe_depth
         histogram: Option<Json>,
         /// Longest operation in us
         max_us: Option<f64>,

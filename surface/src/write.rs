@@ -36,8 +36,7 @@ row! {
         p95_us: Option<f64>,
         /// 99th percentile in us
         p99_us: Option<f64>,
-        /// Number of writes in each range of latencies that has some: {low_us, high_us, count}. Each range is
-        /// 1.19 times the one before
+        /// Number of writes in each range of latencies that has some, as histogram of io_probe_depth
         histogram: Option<Json>,
         /// Mean ms of a sync; NULL on path direct
         fsync_ms: Option<f64>,
