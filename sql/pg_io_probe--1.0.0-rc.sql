@@ -172,7 +172,7 @@ COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buf
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 can''t evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after the call';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Are both caches free of this fork now?';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork in either cache now?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache';
 
 CREATE TYPE io_probe_progress_row AS (
@@ -315,11 +315,11 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while it read
 COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Number of blocks read, with holes (blocks never written)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, notes says why';
-COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers. The probe has checked this';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers. NULL on other paths, and for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers. NULL on other paths, and for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room. NULL on other paths';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
@@ -477,7 +477,7 @@ COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the 
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
 COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, notes says why';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no cache served a fetch; or, after cold => true, only with blocks that the readahead of this run had fetched. The probe has checked this';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no cache served a fetch, or only (after cold => true) with blocks from this run''s own readahead';
 COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
@@ -486,7 +486,7 @@ COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of f
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that no cache served, without holes';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room. NULL on other paths';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
 COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
@@ -838,7 +838,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean us of an operation. At a
 COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Number of operations in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Number of operations in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest operation in us';
 COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
@@ -958,7 +958,7 @@ COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in 
 COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
 COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Number of writes in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Number of writes that were measured';
 COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Total time of these writes in ms, with the syncs';
@@ -1333,7 +1333,7 @@ COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed a second; N
 COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms of a flush';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, with nice processes and guests. The five cpu_ columns add up to 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of the CPU time in the kernel, with interrupts';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of the CPU time that was idle while I/O was in flight. It is a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of the CPU time that was idle while I/O was in flight: a hint, not a measure of storage';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the CPU time that was idle without I/O in flight';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the CPU time that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
@@ -1508,7 +1508,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
 COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the server''s own work';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
@@ -1560,7 +1560,7 @@ COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, with
 COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
 COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
@@ -2276,10 +2276,10 @@ COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'If the verdict is can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It is the larger of two: the error within the runs, and the noise from run to run. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
-COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may suffice for a verdict, if they are like these. NULL if no run is missing, more than 1,000 are missing, or something else is missing';
+COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may suffice for a verdict, if they are like these. NULL if none, over 1,000, or something else is missing';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in a; NULL for a figure';
 COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting in b';
 COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
@@ -2303,7 +2303,7 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometr
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'If the verdict is can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2333,10 +2333,10 @@ COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the fig
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object. If the verdict is can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough others are left. With fewer than 10, the verdict is can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may suffice for a verdict, if they are like these, and argument last grows by as many. NULL if no run is missing, more than 1,000 are missing, or something else is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may suffice for a verdict, if they are like these, and argument last grows by as many. NULL if none, over 1,000, or something else is missing';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
 COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict';
@@ -2359,7 +2359,7 @@ COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the pr
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object. If the verdict is can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
@@ -2619,11 +2619,11 @@ COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while it read 
 COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
 COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Number of blocks read, with holes (blocks never written)';
 COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, notes says why';
-COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers. The probe has checked this';
+COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers. NULL on other paths, and for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers. NULL on other paths, and for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room. NULL on other paths';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
@@ -2736,7 +2736,7 @@ COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the l
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
 COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, notes says why';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no cache served a fetch; or, after cold => true, only with blocks that the readahead of this run had fetched. The probe has checked this';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no cache served a fetch, or only (after cold => true) with blocks from this run''s own readahead';
 COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
@@ -2745,7 +2745,7 @@ COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fe
 COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that no cache served, without holes';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room. NULL on other paths';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
 COMMENT ON COLUMN io_probe_random_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
@@ -2970,7 +2970,7 @@ COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean us of an operation. At a 
 COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Number of operations in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Number of operations in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest operation in us';
 COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
@@ -3047,7 +3047,7 @@ COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in M
 COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
 COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile in us';
 COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_history.histogram IS 'Number of writes in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_write_history.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Number of writes that were measured';
 COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Total time of these writes in ms, with the syncs';
@@ -3274,7 +3274,7 @@ COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
 COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the server''s own work';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';

@@ -57,13 +57,13 @@ row! {
         /// Percent of the machine's CPU time in user code, with nice processes and guests. The five cpu_
         /// columns add up to 100
         cpu_user_pct: Option<f64>,
-        /// Percent of that time in the kernel, with interrupts
+        /// Percent of the CPU time in the kernel, with interrupts
         cpu_system_pct: Option<f64>,
-        /// Percent that was idle while I/O was in flight: a hint, not a measure of storage
+        /// Percent of the CPU time that was idle while I/O was in flight: a hint, not a measure of storage
         cpu_iowait_pct: Option<f64>,
-        /// Percent that was idle without I/O in flight
+        /// Percent of the CPU time that was idle without I/O in flight
         cpu_idle_pct: Option<f64>,
-        /// Percent that the hypervisor gave to others
+        /// Percent of the CPU time that the hypervisor gave to others
         cpu_steal_pct: Option<f64>,
         /// Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
