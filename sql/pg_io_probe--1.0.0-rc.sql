@@ -1189,7 +1189,7 @@ CREATE TYPE io_probe_sustain_full_row AS (
     status        text,
     notes         text[]
 );
-COMMENT ON TYPE io_probe_sustain_full_row IS 'Row of io_probe_sustain_full: one slice of the time, or what a pattern comes to';
+COMMENT ON TYPE io_probe_sustain_full_row IS 'Row of io_probe_sustain_full: the result of a pattern, or one slice of its time';
 COMMENT ON COLUMN io_probe_sustain_full_row.pattern IS 'random: single blocks; sequential: 256 kB in order';
 COMMENT ON COLUMN io_probe_sustain_full_row.slice IS 'Number of the slice. NULL in the first row of a pattern: that row has the rate after a burst, or without a burst the rate of the whole time';
 COMMENT ON COLUMN io_probe_sustain_full_row.at_s IS 'When the slice began, in seconds since the first read of the pattern';
@@ -1231,7 +1231,7 @@ CREATE TYPE io_probe_sustain_row AS (
     verdict text,
     doubt   text
 );
-COMMENT ON TYPE io_probe_sustain_row IS 'Row of io_probe_sustain: one slice of the time, or what a pattern comes to';
+COMMENT ON TYPE io_probe_sustain_row IS 'Row of io_probe_sustain: the result of a pattern, or one slice of its time';
 COMMENT ON COLUMN io_probe_sustain_row.pattern IS 'random: single blocks; sequential: 256 kB in order';
 COMMENT ON COLUMN io_probe_sustain_row.slice IS 'Number of the slice. NULL in the first row of a pattern: that row has the rate after a burst, or without a burst the rate of the whole time';
 COMMENT ON COLUMN io_probe_sustain_row.at_s IS 'When the slice began, in seconds since the first read of the pattern';

@@ -7,7 +7,7 @@ use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Text, Timestamp};
 
 row! {
-    /// one slice of the time, or what a pattern comes to
+    /// the result of a pattern, or one slice of its time
     row SustainRow "sustain" everyday [pattern, slice, at_s, iops, mib_s, p50_us, p99_us, verdict, doubt] {
         /// random: single blocks; sequential: 256 kB in order
         pattern: &'static str,
