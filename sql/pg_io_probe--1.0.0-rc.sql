@@ -524,8 +524,8 @@ COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
-COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 
 CREATE TYPE io_probe_random_row AS (
@@ -545,7 +545,7 @@ COMMENT ON COLUMN io_probe_random_row.path IS 'direct: reads by O_DIRECT; server
 COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
-COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
@@ -644,8 +644,8 @@ COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of the 95 % confi
 COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
-COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 
 CREATE TYPE io_probe_depth_row AS (
@@ -666,7 +666,7 @@ COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
-COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
 COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
@@ -950,14 +950,14 @@ CREATE TYPE io_probe_write_full_row AS (
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
 COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
 COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
-COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
 COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
 COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
-COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Number of writes that were measured';
@@ -993,12 +993,12 @@ CREATE TYPE io_probe_write_row AS (
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
 COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
 COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
-COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
 COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
@@ -1071,13 +1071,13 @@ COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in pe
 COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
 COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL: each was sent after an answer';
@@ -1118,10 +1118,10 @@ COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent
 COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
-COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_mix(
@@ -1421,7 +1421,7 @@ COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 32 characters of it
 COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
 COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
-COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'As pg_stat_activity.application_name';
+COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'application_name of pg_stat_activity';
 COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker';
 COMMENT ON COLUMN io_probe_sessions_full_row.state IS 'State as in pg_stat_activity: active, idle and so on';
 COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'File and blocks that I/O workers were last seen to read for the process';
@@ -2783,8 +2783,8 @@ COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with 
 COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
-COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_history.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
@@ -2858,8 +2858,8 @@ COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of the 95 % confid
 COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
-COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_history.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
@@ -3039,14 +3039,14 @@ COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was c
 COMMENT ON COLUMN io_probe_write_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
 COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
-COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_history.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
 COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
 COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
-COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_write_history.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Number of writes that were measured';
@@ -3119,13 +3119,13 @@ COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in per
 COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
-COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
 COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL: each was sent after an answer';

@@ -71,7 +71,7 @@ fn given_times(options: &Options) -> Result<Option<Rc<PageTimes>>> {
         let message = format!("row {} of option \"page_cost\" is out of range", index + 1);
         return Err(Error::invalid(message)
             .detail("A density is over 0 and at most 1, and no time is negative.")
-            .hint("Pass the rows of io_probe_page_cost as they are."));
+            .hint("Pass the rows of io_probe_page_cost unchanged."));
     }
     if rows.len() > MAX_TIMES {
         return Err(Error::too_large("option \"page_cost\" has too many rows")

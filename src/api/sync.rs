@@ -103,7 +103,7 @@ fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
             return Ok(());
         }
         let message = format!("section \"{}\" has no depth over 1", section.name());
-        Err(Error::invalid(message).hint("Committers share the log of section \"wal_segment\" only."))
+        Err(Error::invalid(message).hint("Committers share a log only in section \"wal_segment\"."))
     };
     Ok(Section::list(names, check)?.unwrap_or_else(|| vec![Section::WalSegment]))
 }
@@ -113,7 +113,7 @@ fn write_bytes(write_kb: Option<i32>, sections: &[Section]) -> Result<u32> {
     let Some(write_kb) = write_kb else { return Ok(wal::BLOCK_BYTES) };
     if sections.iter().all(|section| matches!(section, Section::OpenSyncSize | Section::WalSegment)) {
         return Err(Error::invalid("write_kb requires a section that uses it")
-            .hint("Sections \"open_sync_size\" and \"wal_segment\" have sizes of their own."));
+            .hint("Sections \"open_sync_size\" and \"wal_segment\" have their own sizes."));
     }
     Ok(arguments::positive_up_to("write_kb", write_kb, MOST_WRITE_KB)? << 10)
 }

@@ -25,9 +25,9 @@ row! {
         /// Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer
         /// than ten requests took longer
         r_p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the time of a read in us
         r_p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the time of a read in us
         r_p99_us: Option<f64>,
         /// Number of reads in each range of latencies that has some, as histogram of io_probe_depth
         r_histogram: Option<Json>,
@@ -35,9 +35,9 @@ row! {
         writes_s: Option<f64>,
         /// Median time of a write in us, with its sync if writing is wal
         w_p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the time of a write in us
         w_p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the time of a write in us
         w_p99_us: Option<f64>,
         /// Number of writes in each range of latencies that has some, as histogram of io_probe_depth
         w_histogram: Option<Json>,

@@ -38,7 +38,7 @@ row! {
         usename: Option<Text>,
         /// Database
         datname: Option<Text>,
-        /// As pg_stat_activity.application_name
+        /// application_name of pg_stat_activity
         application_name: Option<Text>,
         /// Leader of a parallel worker
         leader_pid: Option<i32>,

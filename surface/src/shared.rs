@@ -96,9 +96,9 @@ row! {
         lat_us: Option<f64>,
         /// Median latency in us. Each percentile is NULL if fewer than ten fetches took longer
         p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the latency in us
         p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the latency in us
         p99_us: Option<f64>,
         /// Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range
         /// is 1.19 times the one before

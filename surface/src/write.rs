@@ -18,7 +18,7 @@ row! {
         /// direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and
         /// after each of five turns
         path: &'static str,
-        /// Most writes in flight
+        /// Greatest number of writes in flight
         depth: u32,
         /// Size of each write in kB
         write_kb: u32,
@@ -32,9 +32,9 @@ row! {
         /// Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL
         /// if fewer than ten writes took longer
         p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the time of a write in us
         p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the time of a write in us
         p99_us: Option<f64>,
         /// Number of writes in each range of latencies that has some, as histogram of io_probe_depth
         histogram: Option<Json>,

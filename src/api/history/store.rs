@@ -45,7 +45,7 @@ fn io_probe_prune(keep: Option<SqlInterval>, force: Option<bool>) -> i64 {
         let keep = keep.ok_or_else(|| Error::invalid("keep must be given and not be negative"))?;
         if keep.as_micros() < DAY && force != Some(true) {
             return Err(Error::invalid("keep must be at least a day")
-                .hint("To delete younger runs, too, add force => true."));
+                .hint("Add force => true to delete younger runs, too."));
         }
         check_possible("io_probe_prune")?;
         Ok(delete_older(keep))

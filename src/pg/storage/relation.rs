@@ -110,7 +110,7 @@ impl Relation {
         }
         let error = Error::wrong_kind(format!("\"{}\" is not a table", self.name()));
         Err(if self.kind() == pg_sys::RELKIND_INDEX {
-            error.hint("Name the table of the index.")
+            error.hint("Give the table of the index.")
         } else {
             error
         })
@@ -161,8 +161,8 @@ impl Relation {
             pg_sys::RELKIND_VIEW => {
                 let query = spi::quote_literal(format!("SELECT FROM {}", self.qualified()));
                 return Err(refuse("view").hint(format!(
-                    "Probe the tables that it reads: SELECT DISTINCT relid FROM io_probe_explain({query}) \
-                         WHERE relid IS NOT NULL;"
+                    "Probe the tables that the view reads: SELECT DISTINCT relid \
+                         FROM io_probe_explain({query}) WHERE relid IS NOT NULL;"
                 )));
             }
             pg_sys::RELKIND_FOREIGN_TABLE => {
