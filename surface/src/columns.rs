@@ -15,9 +15,9 @@ const HEAD: &str = "\
 
 ## Functions
 
-Names are shown without `io_probe_`. Columns in **bold** are those of `io_probe_X`. `io_probe_X_full` takes the
-same arguments and returns all columns, also the [shared columns](#shared-columns) named below its own. If no
-column is bold, there is no `_full` function. Rows of a call share its duration, and most take turns. Until
+Names are shown without `io_probe_`. Columns in **bold** are those of `io_probe_X`. `io_probe_X_full` takes
+the same arguments and returns all columns, also the [shared columns](#shared-columns) named below its own. If
+no column is bold, there is no `_full` function. Rows of a call share its duration, and most take turns. Until
 EXECUTE is granted, only the owner of the extension may call a function, unless its text says otherwise. A
 probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops,
 max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
