@@ -39,38 +39,38 @@ CREATE TYPE io_probe_device_full_row AS (
     notes               text[]
 );
 COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_full_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
+COMMENT ON COLUMN io_probe_device_full_row.object IS 'What the directory is for: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each';
+COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID. There is a row for each disk';
 COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
+COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB. An open file keeps the window with which it was opened';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra';
-COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
+COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device report that it rotates? Virtual disks often report this wrongly';
 COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
 COMMENT ON COLUMN io_probe_device_full_row.directory IS 'Directory of the object, symbolic links resolved';
-COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes that are free for others than root';
+COMMENT ON COLUMN io_probe_device_full_row.fs_free_bytes IS 'Bytes that are free for users other than root';
 COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of the file system';
-COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'What the file system sits on: a partition, dm, md or the disk';
-COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model as the device states it';
+COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Block device of the file system: a partition, dm, md or the disk';
+COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model name that the device reports';
 COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers';
 COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests in the kernel''s queue for the device';
 COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
 COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device accepts';
 COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
-COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that it writes without reading first';
+COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that the device writes without reading first';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
-COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that it prefers; 0 if it states none';
-COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Bytes by which it is out of alignment';
+COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it reports none';
+COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Number of bytes by which the device is not aligned';
 COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does it start on a boundary of physical_block_size and optimal_io_size?';
+COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
-COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
-COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: requests are merged; 1: only simple merges; 2: none';
-COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here';
-COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok, or unsupported if no block device is known behind the directory';
+COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: the kernel merges requests; 1: only in simple cases; 2: never';
+COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'O_DIRECT requires multiples of this many bytes; 0: O_DIRECT is not possible';
+COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok; unsupported: no block device is known behind the directory';
 COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why';
 
 CREATE TYPE io_probe_device_row AS (
@@ -85,15 +85,15 @@ CREATE TYPE io_probe_device_row AS (
     status        text
 );
 COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
-COMMENT ON COLUMN io_probe_device_row.object IS 'What lies there: tablespace, wal or temp (temporary files of this session)';
+COMMENT ON COLUMN io_probe_device_row.object IS 'What the directory is for: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL for the WAL';
-COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each';
+COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID. There is a row for each disk';
 COMMENT ON COLUMN io_probe_device_row.scheduler IS 'I/O scheduler in force on the device';
-COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB; an open file keeps the one with which it was opened';
-COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device call itself rotating? Virtual disks often do so wrongly';
+COMMENT ON COLUMN io_probe_device_row.read_ahead_kb IS 'Readahead window in kB. An open file keeps the window with which it was opened';
+COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device report that it rotates? Virtual disks often report this wrongly';
 COMMENT ON COLUMN io_probe_device_row.fs_type IS 'Type of the file system';
-COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
-COMMENT ON COLUMN io_probe_device_row.status IS 'ok, or unsupported if no block device is known behind the directory';
+COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
+COMMENT ON COLUMN io_probe_device_row.status IS 'ok; unsupported: no block device is known behind the directory';
 
 CREATE TYPE io_probe_counters_row AS (
     sampled_at      timestamp with time zone,
@@ -122,20 +122,20 @@ COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, su
 COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed';
 COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'ms that reads took, summed, with queueing; 0 again after 2^32, as all ms here';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Sum of the ms that reads took, with queueing. All ms here begin again with 0 after 2^32';
 COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
 COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
-COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'ms that writes took';
-COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; NULL before Linux 4.18, as the next three';
+COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Sum of the ms that writes took';
+COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; this column and the next three are NULL before Linux 4.18';
 COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
-COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'ms that discards took';
-COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; NULL before Linux 5.5, as flush_ms';
-COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'ms that flushes took';
+COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Sum of the ms that discards took';
+COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; this column and flush_ms are NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Sum of the ms that flushes took';
 COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight when the counters were read';
-COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'ms with a request in flight';
-COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'ms that all requests took, summed';
+COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Number of ms with a request in flight';
+COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Sum of the ms that all requests took';
 
 CREATE TYPE io_probe_cache_row AS (
     fork            text,
@@ -150,12 +150,12 @@ CREATE TYPE io_probe_cache_row AS (
 COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
 COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
-COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (of a temporary table: in the session''s own)';
+COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (temporary table: in the session''s local buffers)';
 COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the fork in shared buffers; NULL if it is empty';
-COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS cache; NULL on ZFS, which has a cache of its own';
+COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS cache; NULL on ZFS, which has its own cache';
 COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the fork in the OS cache; NULL if it is empty, and on ZFS';
-COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS cache that are not on storage yet; NULL before Linux 6.5';
-COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of blocks never written: the device has nothing to read for them';
+COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS cache that are not yet on storage; NULL before Linux 6.5';
+COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of blocks that were never written: the device reads nothing for them';
 
 CREATE TYPE io_probe_evict_row AS (
     fork               text,
@@ -169,10 +169,10 @@ CREATE TYPE io_probe_evict_row AS (
 COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
 COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
-COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them';
+COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 can''t evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
-COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after it';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork left in either cache?';
+COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after the call';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork in either cache now?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache';
 
 CREATE TYPE io_probe_progress_row AS (
@@ -186,11 +186,11 @@ CREATE TYPE io_probe_progress_row AS (
 );
 COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
-COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that it reads; NULL if none, or of another database';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if it reads none, or one of another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that it measures now; of sync the section, of readahead the mode, of evict the fork';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; of sync and readahead turns, of iostat samples';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'What done can reach; 0 if unknown. A bound may end it earlier';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; for sync and readahead turns, for iostat samples';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'Value of done at the end; 0 if unknown. A limit may end the probe earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE TYPE io_probe_check_row AS (
@@ -201,15 +201,15 @@ CREATE TYPE io_probe_check_row AS (
 );
 COMMENT ON TYPE io_probe_check_row IS 'Row of io_probe_check: one thing that matters to probes';
 COMMENT ON COLUMN io_probe_check_row.item IS 'What was looked at';
-COMMENT ON COLUMN io_probe_check_row.status IS 'ok or unsupported (this kernel or server lacks it)';
+COMMENT ON COLUMN io_probe_check_row.status IS 'ok; unsupported: this kernel or server does not have it';
 COMMENT ON COLUMN io_probe_check_row.value IS 'What was found';
-COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What it means for probes, or what would change it; NULL if the status is ok';
+COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What it means for probes, or how to change it; NULL if status is ok';
 
 CREATE FUNCTION io_probe_device()
 RETURNS SETOF io_probe_device_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
-COMMENT ON FUNCTION io_probe_device() IS 'Look: Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_device() IS 'Look: Shows the devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
 
@@ -225,7 +225,7 @@ CREATE FUNCTION io_probe_counters()
 RETURNS SETOF io_probe_counters_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
-COMMENT ON FUNCTION io_probe_counters() IS 'Look: Cumulative counters of the devices below the server, since each appeared. Causes no I/O. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_counters() IS 'Look: Shows cumulative counters of the server''s devices, since each device appeared. Causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
 
@@ -233,7 +233,7 @@ CREATE FUNCTION io_probe_cache(rel regclass)
 RETURNS SETOF io_probe_cache_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
-COMMENT ON FUNCTION io_probe_cache(regclass) IS 'Look: How much of a relation is in shared buffers and in the OS page cache. Walks all buffer headers; reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS 'Look: Shows how much of a relation is in shared buffers and in the OS page cache. Looks at all buffer headers, but reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
 
@@ -241,14 +241,14 @@ CREATE FUNCTION io_probe_evict(rel regclass)
 RETURNS SETOF io_probe_evict_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
-COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Measure: Writes the dirty pages of a relation, then drops it from the OS page cache and, from PostgreSQL 17 on, from shared buffers, for all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Measure: Writes the dirty pages of a relation. Then drops it from the OS page cache and, in PostgreSQL 17 and later, from shared buffers. This affects all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
 REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_progress()
 RETURNS SETOF io_probe_progress_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'io_probe_progress_wrapper';
-COMMENT ON FUNCTION io_probe_progress() IS 'Look: What the probes of all sessions are doing now, one row per probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_progress() IS 'Look: Shows what the probes of all sessions do now, one row per probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_progress() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
 
@@ -256,7 +256,7 @@ CREATE FUNCTION io_probe_check()
 RETURNS SETOF io_probe_check_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
-COMMENT ON FUNCTION io_probe_check() IS 'Look: What this server and its kernel allow. Reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_check() IS 'Look: Shows what this server and its kernel allow. Reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;
 
@@ -310,27 +310,27 @@ CREATE TYPE io_probe_seqscan_full_row AS (
     other_bytes         bigint
 );
 COMMENT ON TYPE io_probe_seqscan_full_row IS 'Row of io_probe_seqscan_full: one path';
-COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Blocks read, with holes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, a note says why';
-COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: verified that no block was in the OS cache before, nor (path server) in shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while it read blocks with data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
+COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Number of blocks read, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, notes says why';
+COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not count them';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_full_row.depth IS 'Requests in flight; NULL if the server decides';
-COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
+COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_seqscan_full_row.fork IS 'Fork of the relation: main, fsm, vm or init';
-COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -338,23 +338,23 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call nam
 COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_pct IS 'Percent of the blocks from the OS cache';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
 COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_seqscan_row AS (
     path       text,
@@ -368,15 +368,15 @@ CREATE TYPE io_probe_seqscan_row AS (
     doubt      text
 );
 COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
-COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB a second while it read blocks with data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
+COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks from the OS cache';
-COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_seqscan(
     rel regclass,
@@ -391,7 +391,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths, with the tier that served the blocks and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) served the blocks, and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. cold => true evicts the relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
@@ -471,33 +471,33 @@ CREATE TYPE io_probe_random_full_row AS (
     histogram           jsonb
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
-COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit what that allowed';
-COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
+COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Blocks fetched, each once, with warm-up and holes';
-COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, a note says why';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
-COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Wall clock in ms, with pauses, without evicting';
+COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
+COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, notes says why';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no cache served a fetch, or only (after cold => true) with blocks from this run''s own readahead';
+COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
-COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (temporary table: from the session''s local buffers)';
+COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that no cache served, without holes';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
-COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
-COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
-COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us, part of no other time';
-COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean us from when a fetch was due to its end; only under max_iops alone, at depth 1';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
+COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
+COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
+COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
+COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean us from the time when a fetch was due to its end. NULL unless depth is 1 and max_iops is the only rate limit';
 COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of that time in us';
-COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
-COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: reads that the server may issue ahead';
-COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
+COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
+COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_random_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_random_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_random_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_random_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_random_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_random_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -505,28 +505,28 @@ COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
+COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_random_full_row.os_pct IS 'Percent of the blocks from the OS cache';
-COMMENT ON COLUMN io_probe_random_full_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_random_full_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
+COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
 COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
+COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 
 CREATE TYPE io_probe_random_row AS (
     path       text,
@@ -541,16 +541,16 @@ CREATE TYPE io_probe_random_row AS (
     doubt      text
 );
 COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
-COMMENT ON COLUMN io_probe_random_row.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit what that allowed';
-COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_random_row.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
+COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
+COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device';
-COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_random_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_random_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_random(
     rel regclass,
@@ -564,7 +564,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in random order on up to three paths, with the tier that served them and what the devices did. Duration, max_bytes and cold as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier (shared buffers, OS cache, device) served them, and what the devices did. duration, max_bytes and cold work as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
@@ -618,17 +618,17 @@ CREATE TYPE io_probe_depth_full_row AS (
 );
 COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one depth';
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several';
-COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Blocks fetched at this depth, with holes';
-COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Wall clock of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Elapsed time of this depth in ms';
 COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -636,17 +636,17 @@ COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names
 COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
+COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 
 CREATE TYPE io_probe_depth_row AS (
     depth       integer,
@@ -662,15 +662,15 @@ CREATE TYPE io_probe_depth_row AS (
 );
 COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second of wall-clock time';
-COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
+COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second';
+COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
+COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_depth(
     rel regclass,
@@ -683,7 +683,7 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64), and marks the knee of the curve as best. With p99, such as ''2 ms'', it also marks the depth that gives the most within it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). Marks as best the smallest depth that is as good as the fastest. With p99, such as ''2 ms'', it also marks the fastest depth with a p99_us up to that. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
@@ -725,14 +725,14 @@ CREATE TYPE io_probe_ping_full_row AS (
 );
 COMMENT ON TYPE io_probe_ping_full_row IS 'Row of io_probe_ping_full: one request';
 COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: one of a scratch file';
-COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is it the first read or the first write? Leave it out of means';
-COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'Of a read: os if the block was in the OS cache, else device';
-COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: O_DIRECT; os: through the OS cache';
+COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file';
+COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is it the first read or the first write? Don''t count it in a mean';
+COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; a write is not synced. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
+COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: by O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_ping_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_ping_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -740,9 +740,9 @@ COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names'
 COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_ping_row AS (
     request   bigint,
@@ -756,13 +756,13 @@ CREATE TYPE io_probe_ping_row AS (
 );
 COMMENT ON TYPE io_probe_ping_row IS 'Row of io_probe_ping: one request';
 COMMENT ON COLUMN io_probe_ping_row.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: one of a scratch file';
-COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: O_DIRECT; os: through the OS cache';
-COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_row.served_by IS 'Of a read: os if the block was in the OS cache, else device';
+COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file';
+COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: by O_DIRECT; os: through the OS cache';
+COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; a write is not synced. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_row.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
 COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_ping_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_ping_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_ping(
     rel regclass,
@@ -775,7 +775,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends count single requests, one at a time at intervals of every, and times each. mode: read (random blocks of the relation), write (of a scratch file in its tablespace) or pingpong (in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE on io_probe_sync too, and CREATE on its tablespace if that is not the database''s own. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends single requests and times each: count gives their number, every the interval. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -829,38 +829,38 @@ CREATE TYPE io_probe_sync_full_row AS (
     ci_high               double precision
 );
 COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_full_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
-COMMENT ON COLUMN io_probe_sync_full_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_full_row.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean us of an operation; at a depth over 1, elapsed time over all commits';
-COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200';
-COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
-COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations a second: the writes and their sync. At a depth over 1: commits a second. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean us of an operation. At a depth over 1: elapsed time divided by the number of commits';
+COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Number of operations in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest operation in us';
-COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Operations, without the first of each turn (warm-up)';
-COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
-COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Syncs that made them durable; by the open methods each write is one';
-COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes of the device per operation, for all processes; many kernels count a flush as one more';
-COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if writes pass it (FUA)';
-COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Time of the operations in ms';
+COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Number of operations, without the first of each turn (warm-up)';
+COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Number of committers that share one WAL. A committer does not flush if the flush of another one has covered its WAL';
+COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Number of syncs. With the open methods each write counts as a sync';
+COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes of the device per operation, for all processes. Many kernels count a flush as another write';
+COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes. 0 without a volatile cache, or if writes bypass it (FUA)';
+COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Total time of the operations in ms';
 COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
-COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
-COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
+COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 
 CREATE TYPE io_probe_sync_row AS (
     section  text,
@@ -875,16 +875,16 @@ CREATE TYPE io_probe_sync_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
-COMMENT ON COLUMN io_probe_sync_row.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_row.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
-COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
-COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations a second: the writes and their sync. At a depth over 1: commits a second. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sync(
     spcname text DEFAULT NULL,
@@ -897,7 +897,7 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file beside the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. By default a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes, ''{all}'' the sections of pg_test_fsync, with writes of write_kb (by default a WAL block). depth over 1: that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace other than the database''s own. Options: commit_bytes (WAL of a commit, which may then share a block with others; depth over 1), commit_delay (microseconds, by default as this server; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four limit what is made durable, not no_sync), max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file in the folder of the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. By default there is a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes. ''{all}'' adds the sections of pg_test_fsync; write_kb sets the size of their writes (by default a WAL block). With a depth over 1, that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace that is not the database''s default. Options: commit_bytes (bytes of WAL of a commit, so that several commits may share a block; depth over 1), commit_delay (microseconds, by default as this server; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four do not limit section no_sync), max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
@@ -948,35 +948,35 @@ CREATE TYPE io_probe_write_full_row AS (
     ci_high     double precision
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
-COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
-COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
-COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
+COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
-COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second, on path os with the time of the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
+COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
 COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
+COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Writes that were measured';
-COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Their time in ms, with the syncs';
-COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Number of writes that were measured';
+COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Total time of these writes in ms, with the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_write_full_row.scratch_mib IS 'Size of the scratch file in MiB';
 COMMENT ON COLUMN io_probe_write_full_row.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_write_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
-COMMENT ON COLUMN io_probe_write_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_write_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_write_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_write_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
+COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_write_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 
 CREATE TYPE io_probe_write_row AS (
     pattern  text,
@@ -991,16 +991,16 @@ CREATE TYPE io_probe_write_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
-COMMENT ON COLUMN io_probe_write_row.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
-COMMENT ON COLUMN io_probe_write_row.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
-COMMENT ON COLUMN io_probe_write_row.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
+COMMENT ON COLUMN io_probe_write_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second, on path os with the time of the syncs';
-COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
+COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
+COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile in us';
+COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_write(
     spcname text DEFAULT NULL,
@@ -1012,7 +1012,7 @@ CREATE FUNCTION io_probe_write(
 RETURNS SETOF io_probe_write_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes of data files in tablespace spcname (by default the database''s own), into a scratch file: past the OS cache, and in the server''s ways, syncs included. Syncs of others may wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes as the server writes data files: into a scratch file in tablespace spcname (by default the database''s default). It writes past the OS cache, and through it with syncs. Syncs of others may wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace that is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_write_full(
@@ -1066,29 +1066,29 @@ CREATE TYPE io_probe_mix_full_row AS (
     notes         text[]
 );
 COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of others';
-COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of others';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend (first row): the greatest load that the device answered in time, together with all smaller loads; its figures are NULL if there is none. others (with like): the load of others, now or in the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at these shares';
+COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
+COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'How many reads there are in each range of latencies that has some, as histogram of io_probe_depth';
-COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes per second that were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'How many writes there are in each range of latencies that has some, as histogram of io_probe_depth';
-COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL: each was sent after an answer';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent. NULL: each was sent after an answer';
+COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
-COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and most writes; writes of wal are one at a time';
-COMMENT ON COLUMN io_probe_mix_full_row.elapsed_ms IS 'Time in ms that counts';
+COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and also most writes in flight. With wal there is one write at a time';
+COMMENT ON COLUMN io_probe_mix_full_row.elapsed_ms IS 'Measured time in ms';
 COMMENT ON COLUMN io_probe_mix_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_mix_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_mix_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_mix_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -1096,9 +1096,9 @@ COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_mix_row AS (
     load      text,
@@ -1113,16 +1113,16 @@ CREATE TYPE io_probe_mix_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_row.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of others';
-COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of others';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend (first row): the greatest load that the device answered in time, together with all smaller loads; its figures are NULL if there is none. others (with like): the load of others, now or in the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at these shares';
+COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
+COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes per second that were answered';
+COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
+COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_mix(
     rel regclass,
@@ -1137,7 +1137,7 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: What reads take while others write: random reads of the relation beside writes of a scratch file, past the OS page cache. First each side alone, as fast as it is answered with depth requests in flight; then both, sent at even distances at each pair of shares (percent) of those rates. The first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => ''now'' first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the same size, both sides alike: the first row says how much of it is carried. like => ''17'' takes what the stored run 17 of io_probe_iostat saw of the device instead. spcname is a tablespace to try instead of the relation''s own: scratch files there are read and written. writing: data (blocks at random, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks, each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as possible with depth requests in flight. Then it sends both at even intervals, at each pair of shares: a share is a percentage of the rate of reads alone, or of writes alone. shares are by default 0, 20, 40, 60 and 80. The first row says where the device can''t keep up any more. like => ''now'' first watches what others send to the devices. Then it sends 1, 2 and 4 times as many requests of the same sizes. like => ''17'' takes the load from the stored run 17 of io_probe_iostat. spcname is another tablespace to try: there it reads and writes scratch files. writing: data (random blocks, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks with a sync each, in the folder of the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
@@ -1189,24 +1189,24 @@ CREATE TYPE io_probe_sustain_full_row AS (
     status        text,
     notes         text[]
 );
-COMMENT ON TYPE io_probe_sustain_full_row IS 'Row of io_probe_sustain_full: one slice of the time, or what a pattern comes to';
-COMMENT ON COLUMN io_probe_sustain_full_row.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
-COMMENT ON COLUMN io_probe_sustain_full_row.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
-COMMENT ON COLUMN io_probe_sustain_full_row.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON TYPE io_probe_sustain_full_row IS 'Row of io_probe_sustain_full: the result of a pattern, or one slice of its time';
+COMMENT ON COLUMN io_probe_sustain_full_row.pattern IS 'random: single blocks; sequential: 256 kB in order';
+COMMENT ON COLUMN io_probe_sustain_full_row.slice IS 'Number of the slice. NULL in the first row of a pattern: that row has the rate after a burst, or without a burst the rate of the whole time';
+COMMENT ON COLUMN io_probe_sustain_full_row.at_s IS 'When the slice began, in seconds since the first read of the pattern';
 COMMENT ON COLUMN io_probe_sustain_full_row.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_full_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_sustain_full_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
-COMMENT ON COLUMN io_probe_sustain_full_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
-COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'Of the first row: reads per second before a bucket of credits was empty; NULL without a burst';
-COMMENT ON COLUMN io_probe_sustain_full_row.burst_s IS 'Of the first row: how many seconds that lasted';
-COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'Of the first row: reads that the bucket held at first, which may not have been full';
-COMMENT ON COLUMN io_probe_sustain_full_row.refill_s IS 'Of the first row: seconds without reads in which as much flows into the bucket';
-COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'Of the first row: is the rate steady (SNIA: on five equal parts, range up to 20 % and excursion of the line that fits best up to 10 % of the mean)? NULL with fewer than five slices';
-COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'Of the first row: how far the five parts lie apart, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
+COMMENT ON COLUMN io_probe_sustain_full_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
+COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'First row: reads a second until the burst credits were used up; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_s IS 'First row: how many seconds the burst lasted';
+COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'First row: number of reads in the bucket of credits at the start; it may not have been full';
+COMMENT ON COLUMN io_probe_sustain_full_row.refill_s IS 'First row: seconds without reads until the bucket has as many credits again';
+COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'First row: is the rate steady by SNIA''s test? On five equal parts of the time, the range is at most 20 % of the mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'First row: greatest minus least of the five parts, in percent of their mean';
 COMMENT ON COLUMN io_probe_sustain_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Most reads in flight';
-COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
+COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Length of the slice in ms; in the first row, of all slices';
 COMMENT ON COLUMN io_probe_sustain_full_row.seed IS 'Seed of the random order; option seed repeats it';
 COMMENT ON COLUMN io_probe_sustain_full_row.started_at IS 'When the call started';
 COMMENT ON COLUMN io_probe_sustain_full_row.device IS 'Devices behind the relation';
@@ -1216,9 +1216,9 @@ COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call nam
 COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_sustain_row AS (
     pattern text,
@@ -1231,16 +1231,16 @@ CREATE TYPE io_probe_sustain_row AS (
     verdict text,
     doubt   text
 );
-COMMENT ON TYPE io_probe_sustain_row IS 'Row of io_probe_sustain: one slice of the time, or what a pattern comes to';
-COMMENT ON COLUMN io_probe_sustain_row.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
-COMMENT ON COLUMN io_probe_sustain_row.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
-COMMENT ON COLUMN io_probe_sustain_row.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON TYPE io_probe_sustain_row IS 'Row of io_probe_sustain: the result of a pattern, or one slice of its time';
+COMMENT ON COLUMN io_probe_sustain_row.pattern IS 'random: single blocks; sequential: 256 kB in order';
+COMMENT ON COLUMN io_probe_sustain_row.slice IS 'Number of the slice. NULL in the first row of a pattern: that row has the rate after a burst, or without a burst the rate of the whole time';
+COMMENT ON COLUMN io_probe_sustain_row.at_s IS 'When the slice began, in seconds since the first read of the pattern';
 COMMENT ON COLUMN io_probe_sustain_row.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
-COMMENT ON COLUMN io_probe_sustain_row.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
-COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
+COMMENT ON COLUMN io_probe_sustain_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
+COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sustain(
     rel regclass,
@@ -1253,7 +1253,7 @@ CREATE FUNCTION io_probe_sustain(
 RETURNS SETOF io_probe_sustain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
 AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
-COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'Measure: What the device keeps up under reads of the relation that go on, past the OS page cache: a burst and when it ends, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB), which tells a cap on IOPS from one on MiB/s; they share the duration. Each has a row for each slice, every so long (by default a hundredth of its time, but 100 ms at least), after a row that has the verdict. Credits that an earlier load used up are not there. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'Measure: Reads the relation for a long time, past the OS page cache. Finds a burst and its end, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB). Both together tell a cap on IOPS from a cap on MiB/s. They share the duration. The first row of a pattern has the verdict. The next rows are slices of the length every (by default a hundredth of the pattern''s time, at least 100 ms). If an earlier load has used up credits, the burst is shorter. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sustain_full(
@@ -1310,9 +1310,9 @@ CREATE TYPE io_probe_iostat_full_row AS (
     notes                text[]
 );
 COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
-COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'End of the interval';
+COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'When the interval ended';
 COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with a request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with a request in flight (up to 102, since the kernel''s clock is coarse). A device that serves many requests at a time may do more even at 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB read a second';
@@ -1331,20 +1331,20 @@ COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard i
 COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones a second';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed a second; NULL before Linux 5.5';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms of a flush';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, with niced processes and guests. The five cpu_ columns add up to 100';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent in the kernel, with interrupts';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent idle with I/O outstanding: a hint, not a measure of storage';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent idle without I/O outstanding';
-COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent that the hypervisor gave to others';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, with nice processes and guests. The five cpu_ columns add up to 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of the CPU time in the kernel, with interrupts';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_iowait_pct IS 'Percent of the CPU time that was idle while I/O was in flight: a hint, not a measure of storage';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the CPU time that was idle without I/O in flight';
+COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the CPU time that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'Part of rmib_s that the server''s cgroup read; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'Part of wmib_s that the server''s cgroup wrote; NULL as cgroup_rmib_s';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'MiB a second that the server''s cgroup read, a part of rmib_s; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB a second that the server''s cgroup wrote, a part of wmib_s; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'How long the interval really lasted, in ms';
-COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'Measured length of the interval in ms';
+COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_iostat_row AS (
     sample     integer,
@@ -1361,20 +1361,20 @@ CREATE TYPE io_probe_iostat_row AS (
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with a request in flight (up to 102: the kernel''s clock is coarse). A device that serves many at a time is not saturated at 100';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with a request in flight (up to 102, since the kernel''s clock is coarse). A device that serves many requests at a time may do more even at 100';
 COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
 COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed a second';
 COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read a second';
 COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean ms of a read, queueing included';
 COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB written a second';
 COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean ms of a write';
-COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 1, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind the tablespaces, the WAL and temporary files, or the one that option device names. The first row is the first interval, never the time since boot. Causes no I/O, and runs beside a probe. pg_monitor may call it. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It watches the devices behind the tablespaces, the WAL and temporary files, or the device that option device names. The first row is the first interval, not the time since boot. Causes no I/O, and may run while a probe runs. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
@@ -1410,21 +1410,21 @@ CREATE TYPE io_probe_sessions_full_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the rows for what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
-COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
-COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL, counted at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
+COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last two rows';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
+COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
+COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL. The server counts it at the end of a transaction, at most once a second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
-COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'Start of its query, 32 characters on one line';
+COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 32 characters of its query, on one line';
 COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
 COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
-COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'As pg_stat_activity.application_name';
+COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'application_name of pg_stat_activity';
 COMMENT ON COLUMN io_probe_sessions_full_row.leader_pid IS 'Leader of a parallel worker';
 COMMENT ON COLUMN io_probe_sessions_full_row.state IS 'State as in pg_stat_activity: active, idle and so on';
-COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'File and blocks that the I/O workers were last seen to read for it';
+COMMENT ON COLUMN io_probe_sessions_full_row.file IS 'File and blocks that I/O workers were last seen to read for the process';
 COMMENT ON COLUMN io_probe_sessions_full_row.sampled_at IS 'When the interval ended';
 COMMENT ON COLUMN io_probe_sessions_full_row.elapsed_ms IS 'Length of the interval in ms';
 
@@ -1439,20 +1439,20 @@ CREATE TYPE io_probe_sessions_row AS (
     query     text
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the rows for what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this server (read for others), kept in the OS cache (written here, not yet on a device) or out of the OS cache (written by the devices beyond these)';
-COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for it, by I/O workers as well';
-COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts';
-COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that it wrote to the OS cache: they reach the device later, or never';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL, counted at the end of a transaction, at most once a second; NULL before PostgreSQL 18, if it was idle when the interval began, and while unknown';
+COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last two rows';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
+COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
+COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
+COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL. The server counts it at the end of a transaction, at most once a second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
-COMMENT ON COLUMN io_probe_sessions_row.query IS 'Start of its query, 32 characters on one line';
+COMMENT ON COLUMN io_probe_sessions_row.query IS 'First 32 characters of its query, on one line';
 
 CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAULT 1)
 RETURNS SETOF io_probe_sessions_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Which processes of this server use storage, one row for each that moved bytes in an interval, the greatest first, then two rows for what else the devices moved. Causes no I/O, and runs beside a probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Shows which processes of this server use storage. There is a row for each process that moved bytes in an interval, the greatest first. Two more rows have what else the devices moved. Causes no I/O, and may run while a probe runs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
 
@@ -1504,20 +1504,20 @@ CREATE TYPE io_probe_readahead_full_row AS (
     other_bytes    bigint
 );
 COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
-COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
-COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot; sessions keep that with which they opened a file';
+COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
+COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
+COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the server''s own work';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
-COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'emulated: us of the page cache per block, measured at the setting in force, part of block_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Turns that count: without the first of each window, and disturbed ones of the kernel';
-COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Blocks read in the turns that count';
-COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Wall clock of all turns in ms';
-COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached';
-COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How reads were issued: pread for kernel; io_uring or threads for emulated';
-COMMENT ON COLUMN io_probe_readahead_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
+COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count: without the first turn of each window, and without disturbed turns of mode kernel';
+COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Number of blocks read in the turns that count';
+COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Elapsed time of all turns in ms';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device. Below 100, some blocks were cached';
+COMMENT ON COLUMN io_probe_readahead_full_row.engine IS 'How the probe read: pread for mode kernel; io_uring or threads for mode emulated';
+COMMENT ON COLUMN io_probe_readahead_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_readahead_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -1525,20 +1525,20 @@ COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call n
 COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
+COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_readahead_row AS (
     window_kb bigint,
@@ -1553,16 +1553,16 @@ CREATE TYPE io_probe_readahead_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
-COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
-COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
+COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
+COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
+COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the server''s own work';
+COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
+COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_readahead(
     rel regclass,
@@ -1573,7 +1573,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows, and changes no setting: the window in force is read as it is, the others are emulated. Evicts from the OS cache what it reads there, so it needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. Evicts from the OS cache what it reads there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1617,17 +1617,17 @@ CREATE TYPE io_probe_page_cost_full_row AS (
     ci_high       double precision
 );
 COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one way to read a block, or the work on a tuple';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: in order; random: one block after the other in no order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
-COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
-COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that the OS cache held before';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the page; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Turns, also those that block_us leaves out; of pattern tuple pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'us per block, without the work on its tuples; for pattern tuple, only that work';
+COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
+COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that were in the OS cache before';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -1635,12 +1635,12 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call n
 COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 
 CREATE TYPE io_probe_page_cost_row AS (
     tier     text,
@@ -1655,16 +1655,16 @@ CREATE TYPE io_probe_page_cost_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one way to read a block, or the work on a tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: in order; random: one block after the other in no order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
-COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the page; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Blocks that were timed; for pattern tuple, tuples';
+COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'us per block, without the work on its tuples; for pattern tuple, only that work';
+COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_page_cost(
     rel regclass,
@@ -1678,7 +1678,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times what planner costs stand for: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, up to twice that if a time is not known to within a tenth by then. What it reads from the device it drops from the OS page cache afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of sequential, random and the depths of sparse; all together may read their sum), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times the operations behind planner costs: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if a time is not known to within a tenth by then. Afterwards it drops from the OS page cache what it read from the device. cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without it, a cached relation has one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for the depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1720,25 +1720,25 @@ CREATE TYPE io_probe_recommend_full_row AS (
     io_method      text
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the setting is set: cluster (also if there is but one tablespace, without a value of its own), tablespace, index or device';
-COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
-COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
-COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; of a device in kB';
-COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic, io_probe_corrections, or /sys';
-COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
-COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
-COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value as good as the best';
-COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the server), or root (a command of the operating system)';
-COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
-COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM had set only a superuser is told';
-COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
-COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which values of the setting hide statement or instead, or are hidden by it; begins with ''to be run on the primary'' if a standby refuses statement';
-COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none, in one sentence';
-COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or would have been';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
-COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures that the recommendation rests on';
-COMMENT ON COLUMN io_probe_recommend_full_row.server_version IS 'Major version of the server that it was measured on: on another one it is stale';
-COMMENT ON COLUMN io_probe_recommend_full_row.io_method IS 'io_method that it was measured with; NULL before PostgreSQL 18. With another one it is stale';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. If there is only one tablespace, and it has no own value, it is cluster';
+COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
+COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
+COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB';
+COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Source of current: a source of pg_settings, tablespace (the tablespace has its own value), pg_statistic, io_probe_corrections, or /sys';
+COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
+COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good as the best';
+COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect: now; reload: after SELECT pg_reload_conf(); restart: after a restart of the server; root: it is a command of the operating system';
+COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets the recommended value (psql runs it by \gexec); a shell command if applies is root';
+COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees a value that ALTER SYSTEM had set';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
+COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting override statement or instead, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none';
+COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or was to be measured';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no time was left for this index); unknown (another reason: see why of the full row). Advice, but during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures behind the recommendation';
+COMMENT ON COLUMN io_probe_recommend_full_row.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
+COMMENT ON COLUMN io_probe_recommend_full_row.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';
 
 CREATE TYPE io_probe_recommend_row AS (
     setting     text,
@@ -1750,13 +1750,13 @@ CREATE TYPE io_probe_recommend_row AS (
     doubt       text
 );
 COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
-COMMENT ON COLUMN io_probe_recommend_row.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
-COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; of a device in kB';
-COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
-COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
-COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value as good as the best';
-COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
+COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
+COMMENT ON COLUMN io_probe_recommend_row.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
+COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; for a device in kB';
+COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
+COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
+COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no time was left for this index); unknown (another reason: see why of the full row). Advice, but during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 
 CREATE FUNCTION io_probe_recommend(
     rel regclass DEFAULT NULL,
@@ -1770,7 +1770,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, and recommends values of settings; changes none. A NOTICE has each statement that would change one; io_probe_recommend_full has the reasons, too. Measures the relation, or the largest table of each tablespace. settings picks which rows are shown, not what they say: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, and from PostgreSQL 18 on io_method, io_workers (from 19 on io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit; checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost, which otherwise is the unit and stays. cold => true lets it evict what it reads (needs EXECUTE on io_probe_evict); writes => true lets it write scratch files beside the WAL, and in the tablespace of the largest table (needs EXECUTE on io_probe_sync; without CREATE on a tablespace other than the database''s own, rows of writes have no advice). Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change one; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost; by default that is the unit, and stays. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on a tablespace that is not the database''s default, the rows for writes have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1808,19 +1808,19 @@ CREATE TYPE io_probe_correlation_full_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
-COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
-COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
-COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Part of range_blks reached in no order or backwards: the kernel does not read ahead';
-COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; only btree is looked at';
+COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1';
+COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that lie far from the rows before and after them in the index. Up to 5 percent, such rows count once if they are next to each other on the same block';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Number of blocks from which the other rows come at any moment; up to 4 if the table is in index order';
+COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; the function looks only at btree indexes';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
-COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; index entries looked at; ranges: for 0.01, 0.1, 1 and 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
-COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; number of index entries that were read; ranges: for ranges of 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
+COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_correlation_row AS (
     index         regclass,
@@ -1835,20 +1835,20 @@ CREATE TYPE io_probe_correlation_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression by ANALYZE, -1 to 1';
-COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index, if the caller may see the statistics';
-COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that lie far from those before and after them in the index. Up to 5 percent, those next to one another on one block count once';
-COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Blocks from which the other rows come at any moment: up to 4 if the table is in index order';
-COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Blocks that a range of 1 % of the index would visit if its rows lay together';
-COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Blocks that a range of 1 % of the index visits by the samples, each counted once';
-COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Part of range_blks reached in no order or backwards: the kernel does not read ahead';
-COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
+COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1';
+COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that lie far from the rows before and after them in the index. Up to 5 percent, such rows count once if they are next to each other on the same block';
+COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks from which the other rows come at any moment; up to 4 if the table is in index order';
+COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
+COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
+COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Where the rows of a table''s indexes lie, beside the correlation that the planner uses. Reads some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level security) is NULL';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Shows how the rows of a table lie in the order of each index, beside the correlation that the planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. Values from the statistics are NULL if the caller may not see them: that needs SELECT, and no row-level security';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
@@ -1862,7 +1862,7 @@ CREATE FUNCTION io_probe_correct(index regclass, correlation double precision)
 RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_correct_wrapper';
-COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Advise: Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. The planner uses it in all sessions that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE; the caller must own the table or, from PostgreSQL 17 on, have MAINTAIN on it';
+COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Advise: Stores a correlation, from 0 to 1, for a btree index; NULL deletes it. The planner uses it in all sessions that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE. The caller must own the table or, in PostgreSQL 17 and later, have MAINTAIN on it';
 REVOKE ALL ON FUNCTION io_probe_correct(regclass, double precision) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
@@ -1881,16 +1881,16 @@ CREATE TABLE io_probe_corrections (
     PRIMARY KEY (schemaname, tablename, indexname)
 ) USING heap;
 SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
-COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes that the planner uses in place of what ANALYZE found, in sessions that have loaded the library. Written by io_probe_correct; its owner may DELETE rows of tables that are gone. Of more than 1000 rows of a table the others do not count';
+COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes. The planner uses them in place of those that ANALYZE found, in sessions that have loaded the library. io_probe_correct writes them; the owner of this table may DELETE rows of tables that are gone. Of more than 1000 rows of a table the others do not count';
 COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of the index';
 COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
-COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; it is not an oid, so that REINDEX CONCURRENTLY changes nothing';
+COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; not its oid, since REINDEX CONCURRENTLY changes that';
 COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the planner uses, from 0 to 1';
-COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at; if it finds one that differs by more than 0.1, the row does not count any more';
-COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at; if the table is rewritten, the row does not count any more';
-COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at; with a fifth more or fewer, the row does not count any more';
-COMMENT ON COLUMN io_probe_corrections.major_version IS 'Major version of the server at set_at; on another one the row does not count any more';
-COMMENT ON COLUMN io_probe_corrections.io_method IS 'io_method at set_at, empty before PostgreSQL 18; with another one the row does not count any more';
+COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at. If it later finds one that differs by more than 0.1, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at. If the table is rewritten, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at. If there are a fifth more or fewer, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.major_version IS 'Major version of the server at set_at. On another version the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.io_method IS 'io_method at set_at, empty before PostgreSQL 18. With another io_method the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';
 
 -- A plan as rows.
@@ -1929,39 +1929,39 @@ CREATE TYPE io_probe_explain_full_row AS (
     os_ms             double precision,
     device_ms         double precision
 );
-COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
-COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL for the sums';
+COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If it was not executed, columns that need a run are NULL';
+COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of sums';
 COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Number of the node above it; NULL for the top node';
-COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Levels below the top node, which has 0';
-COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'As EXPLAIN prints it; of the sums: the disk (at least half of the time was waiting for it), partly the disk (a tenth), not the disk, or unknown';
-COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; of the sums behind =';
-COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
+COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Level of the node; the top node has 0';
+COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Type of the node as EXPLAIN prints it. In the row of sums: the disk (the query waited for it for at least half of the time), partly the disk (for at least a tenth), not the disk, or unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; in the row of sums after =';
+COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads or modifies (of a Bitmap Index Scan: the index''s table). Join it with relid of any probe';
 COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads';
-COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query of what the node scans';
+COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query for what the node scans';
 COMMENT ON COLUMN io_probe_explain_full_row.access IS 'How the node reaches its blocks: sequential, random or bitmap; NULL if it scans nothing';
-COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks found in shared buffers by the node itself, as all figures';
+COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_hit IS 'Blocks found in shared buffers. All figures are of the node itself, without the nodes below it, unless the column says otherwise';
 COMMENT ON COLUMN io_probe_explain_full_row.shared_blks_read IS 'Blocks read into shared buffers';
 COMMENT ON COLUMN io_probe_explain_full_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
-COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the device, with what the kernel read ahead, also in vain';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files read and written';
+COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the device. The kernel''s readahead counts, even if nobody needed it';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files that were read and written';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files read';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files written';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms spent on temporary files: a sort, a hash or a CTE that spilled';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls it is sampled every ms';
-COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'ms in the node and below it';
-COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'Processes that ran this part of the plan: below a Gather the workers and the leader, else 1';
-COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner expected';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over parallel processes. For a plan from elsewhere NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms for temporary files: a sort, a hash or a CTE did not fit into memory';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Time in ms of the node and of the nodes below it';
+COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'Number of processes that ran this part of the plan: below a Gather the workers and the leader, else 1';
+COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner estimated';
 COMMENT ON COLUMN io_probe_explain_full_row.actual_rows IS 'Rows per loop that the node returned';
 COMMENT ON COLUMN io_probe_explain_full_row.loops IS 'How often the node was started, summed over all processes';
 COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost up to the first row';
 COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables read';
-COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'ms of waiting by measured times: if io_ms is far above, requests queued or others used the device. NULL unless one process ran it';
-COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms if all of shared_blks_read came from the OS cache';
-COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all came from the device, in the node''s order; io_ms is less if waiting overlaps with work (from 18 on)';
+COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL before PostgreSQL 17';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'Predicted wait in ms, from measured times. If io_ms is much longer, requests queued or others used the device. NULL if several processes ran the node';
+COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms if all shared_blks_read came from the OS cache';
+COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all shared_blks_read came from the device, in the node''s order. In PostgreSQL 18 and later io_ms is shorter if waiting overlaps with work';
 
 CREATE TYPE io_probe_explain_row AS (
     node       text,
@@ -1972,14 +1972,14 @@ CREATE TYPE io_probe_explain_row AS (
     device_mib double precision,
     temp_mib   double precision
 );
-COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node; if the query was executed, the last row has the sums and no node_id. If it was not, columns that only a run can fill are NULL';
-COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; of the sums behind =';
-COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls it is sampled every ms';
-COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the mean, as all times. Of a plan NULL without track_io_timing';
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If it was not executed, columns that need a run are NULL';
+COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; in the row of sums after =';
+COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies (of a Bitmap Index Scan: the index''s table). Join it with relid of any probe';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over parallel processes. For a plan from elsewhere NULL without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
-COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device, with what the kernel read ahead, also in vain';
-COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files read and written';
+COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device. The kernel''s readahead counts, even if nobody needed it';
+COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files that were read and written';
 
 CREATE TYPE io_probe_explain_text_row AS (
     plan text
@@ -1991,7 +1991,7 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Plan of one query, a row per node. With execute => true the query is run, read-only: each row has the blocks and times of the node itself and who served them, a last row the sums and whether it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that each node''s bytes are its own)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then each row has the blocks and times of the node itself, and which tier served the blocks. The last row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: page_cost (rows of io_probe_page_cost for the predictions, instead of the last ones of this session), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that the bytes of each node are exact)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -2003,7 +2003,7 @@ CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows the same of an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: io_probe_explain(plan => ''...''). Names, sizes and settings are looked up in this database. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows the same for a plan by EXPLAIN (FORMAT JSON) from elsewhere, such as auto_explain: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: as for a query';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -2015,7 +2015,7 @@ CREATE FUNCTION io_probe_explain_text(query text)
 RETURNS SETOF io_probe_explain_text_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_text_wrapper';
-COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: who served its reads, and how long it waited; the last line says whether it was the disk. Everyone may call it';
+COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one more line says which tier served its reads, and how long it waited. The last line says whether the disk was the cause. Everyone may call it';
 
 -- All that there is to know of the storage, in one call and in words.
 
@@ -2035,19 +2035,19 @@ CREATE TYPE io_probe_report_full_row AS (
     write_pct integer
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
-COMMENT ON COLUMN io_probe_report_full_row.section IS 'What the line is about: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding names (scans, reads, writes, commits, mixed load); for scan the path; for depth, p50, p99 and those of writes the requests in flight; for commit and commit_p99 the method; for load the side alone; for load_p50 and load_p99 the reads, in percent of those alone; for readahead the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50, load_p99: the reads, in percent of reads alone. readahead: the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and where it can''t be told: the interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit';
-COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; of a figure NULL, but for the size of the relation, where it is the name';
-COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
-COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';
-COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that follows the advice';
-COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: writes that went on meanwhile, in percent of those alone';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and if it can''t be told: the interval is too wide, the trust is poor, the doubt is short, or a limit determines the rate';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. For a figure NULL, except for the size of the relation: there it is the relation''s name';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
+COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item';
+COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
+COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -2066,7 +2066,7 @@ CREATE FUNCTION io_probe_report_full(
 RETURNS SETOF io_probe_report_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_full_wrapper';
-COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'Measure: The lines of io_probe_report as rows, to be joined and stored';
+COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'Measure: Returns the content of io_probe_report as rows, to join and to store';
 REVOKE ALL ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_report(
@@ -2082,7 +2082,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call, in half a minute unless duration says otherwise: devices, scans, random reads, readahead and settings, with verdicts in words; with writes => true also writes, flushes, and what reads take beside writes. Measures the relation, or the largest table. promised is what was paid for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true lets it evict what it reads, writes => true write scratch files beside the WAL and in the relation''s tablespace. What the caller may not call (the _full functions), or write, it leaves out, and names. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths, nor of writes), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call: devices, scans, random reads, readahead and settings, with verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds writes, flushes, and latencies of reads beside writes. Measures the relation, or the largest table. promised is what you pay for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true evicts what it reads. writes => true writes scratch files in the folder of the WAL and in the relation''s tablespace. The report leaves out, and names, what the caller has no right for (it calls the _full functions). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not for writes), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2091,14 +2091,14 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights, and returns rows and circumstances as one value for io_probe_import, here or on another server. args are the probe''s arguments by name. If storage or the server fails the probe, its status is failed; if another probe is running or the device too busy, skipped; both with a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe (its _full function), and what that needs';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights. Returns rows and circumstances as one value for io_probe_import, here or on another server. args are the probe''s arguments by name. If storage or the server makes the probe fail, status is failed. If another probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_import_wrapper';
-COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Keep: Stores what io_probe_measure returned, here or on another server, under an optional label, and returns the number of the run. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Keep: Stores a result of io_probe_measure, from here or from another server, with an optional label. Returns the number of the run. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_import(jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_record(
@@ -2110,14 +2110,14 @@ CREATE FUNCTION io_probe_record(
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
-COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Keep: Runs a probe as io_probe_measure does, stores the result under an optional label, and returns the number of the run. Needs EXECUTE on the probe (its _full function), and what that needs';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Keep: Runs a probe as io_probe_measure does, and stores the result with an optional label. Returns the number of the run. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Keep: Deletes the stored runs that started longer ago than keep, and returns their number. Less than a day is refused unless force is true. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Keep: Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a keep under a day unless force is true. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2205,26 +2205,26 @@ SELECT pg_catalog.pg_extension_config_dump('io_probe_runs_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('io_probe_results', '');
 GRANT SELECT ON io_probe_runs, io_probe_results TO pg_monitor;
 
-COMMENT ON TABLE io_probe_runs IS 'Stored runs of probes, one per row: when, what, by whom, where, and under which circumstances. Only io_probe_record and io_probe_import add rows; pg_monitor may read it';
+COMMENT ON TABLE io_probe_runs IS 'Stored runs of probes, one per row: when, what, by whom, where, and under which circumstances. Only io_probe_record and io_probe_import add rows. pg_monitor may read it';
 COMMENT ON COLUMN io_probe_runs.id IS 'Number of the run';
 COMMENT ON COLUMN io_probe_runs.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_runs.elapsed_ms IS 'Wall-clock time of the run in ms';
 COMMENT ON COLUMN io_probe_runs.label IS 'Label that the caller gave the run, for io_probe_compare; NULL without one';
 COMMENT ON COLUMN io_probe_runs.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for sync wal or tablespace NAME; else server';
+COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for sync wal or tablespace NAME; for other probes server';
 COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended with an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
-COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; else NULL';
-COMMENT ON COLUMN io_probe_runs.message IS 'Message if the run failed or was skipped, or its first 10,000 characters; else NULL';
-COMMENT ON COLUMN io_probe_runs.args IS 'Arguments that were given, without the relation and without those equal to their default: each as its type prints it, amounts among the options as numbers, so that equal arguments make one series';
+COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; NULL if not';
+COMMENT ON COLUMN io_probe_runs.message IS 'First 10,000 characters of the message if the run failed or was skipped; NULL if not';
+COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Each is written as its type prints it, amounts among the options as numbers. So equal arguments make one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
-COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. No regclass, so that a dropped relation disturbs nothing';
+COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is no regclass, so a dropped relation makes no trouble';
 COMMENT ON COLUMN io_probe_runs.relkind IS 'Kind of the relation, as in pg_class';
 COMMENT ON COLUMN io_probe_runs.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_runs.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_runs.rel_bytes IS 'Size of the relation''s main fork in bytes';
 COMMENT ON COLUMN io_probe_runs.spcname IS 'Tablespace of what was measured';
-COMMENT ON COLUMN io_probe_runs.device IS 'Devices below what was measured, see io_probe_device; NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.device IS 'Devices of what was measured, as in io_probe_device; NULL if unknown';
 COMMENT ON COLUMN io_probe_runs.model IS 'Models of the devices in device';
 COMMENT ON COLUMN io_probe_runs.leaves IS 'Settings of each device in device: an array of {device, model, scheduler, read_ahead_kb, nr_requests, max_sectors_kb, rotational, write_cache}';
 COMMENT ON COLUMN io_probe_runs.kernel IS 'Name and release of the kernel';
@@ -2232,17 +2232,17 @@ COMMENT ON COLUMN io_probe_runs.server_version IS 'Version of the server';
 COMMENT ON COLUMN io_probe_runs.in_recovery IS 'Was the server a standby?';
 COMMENT ON COLUMN io_probe_runs.cluster_name IS 'cluster_name of the server; NULL if it has none';
 COMMENT ON COLUMN io_probe_runs.host IS 'Name of the machine';
-COMMENT ON COLUMN io_probe_runs.system_identifier IS 'System identifier of the cluster: a standby has that of its primary';
-COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that affect I/O, as SHOW prints them; null for a setting that this version lacks';
+COMMENT ON COLUMN io_probe_runs.system_identifier IS 'System identifier of the cluster; a standby has the same as its primary';
+COMMENT ON COLUMN io_probe_runs.settings IS 'Settings of the server and of pg_io_probe that affect I/O, as SHOW prints them; null for a setting that this version does not have';
 COMMENT ON COLUMN io_probe_runs.own_bytes IS 'Bytes that the run itself read from its devices and wrote; NULL if unknown';
-COMMENT ON COLUMN io_probe_runs.other_bytes IS 'Bytes that the devices moved during the run beyond own_bytes; if the run wrote, only bytes read. NULL if unknown';
+COMMENT ON COLUMN io_probe_runs.other_bytes IS 'Bytes that the devices moved during the run in addition to own_bytes. If the run wrote, only bytes read count. NULL if unknown';
 COMMENT ON COLUMN io_probe_runs.steal_pct IS 'Percent of the machine''s CPU time that the hypervisor gave to others during the run; NULL if unknown';
 COMMENT ON COLUMN io_probe_runs.version IS 'Version of pg_io_probe that measured the run';
 COMMENT ON COLUMN io_probe_runs.recorded_at IS 'When the run was stored here';
 COMMENT ON COLUMN io_probe_runs.series IS 'Runs with the same series measure the same thing: probe, object, arguments without the seed and the option wait, database and cluster (on a standby also the machine)';
 COMMENT ON COLUMN io_probe_runs.configuration IS 'Runs with the same configuration ran under the same kernel, server version, tablespace, device settings and server settings';
 COMMENT ON SEQUENCE io_probe_runs_id_seq IS 'Numbers of the runs';
-COMMENT ON TABLE io_probe_results IS 'Rows of the stored runs, as the probes returned them; the views io_probe_*_history show them with their types. pg_monitor may read it';
+COMMENT ON TABLE io_probe_results IS 'Rows of the stored runs, as the probes returned them. The views io_probe_*_history show them with their types. pg_monitor may read it';
 COMMENT ON COLUMN io_probe_results.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_results.ordinal IS 'Number of the row in the run, from 1';
 COMMENT ON COLUMN io_probe_results.result IS 'The row as JSON; its keys are the columns of the probe';
@@ -2269,19 +2269,19 @@ CREATE TYPE io_probe_compare_full_row AS (
 );
 COMMENT ON TYPE io_probe_compare_full_row IS 'Row of io_probe_compare_full: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_full_row.item IS 'Row of the probe, such as direct or depth 8, or the setting or argument that differs';
 COMMENT ON COLUMN io_probe_compare_full_row.metric IS 'The figure: a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.unit IS 'Unit of a and b; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
-COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (as better or worse, but no setting that differs can touch it). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side. For a setting or an argument: its values in a and b';
-COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'Percent by which the greater figure must exceed the smaller to count: the error within the runs, or the noise from run to run if that is larger. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Runs from which the noise is known: earlier ones of the same series, and those of the labels, without disturbed ones. With fewer than 10 nothing can be told';
-COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may tell, if they are like these; NULL if none, more than 1,000, or something else is lacking';
-COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on the side of a; NULL for a figure';
-COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting on the side of b';
+COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It is the larger of two: the error within the runs, and the noise from run to run. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
+COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may suffice for a verdict, if they are like these. NULL if none, over 1,000, or something else is missing';
+COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in a; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting in b';
 COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_compare_full_row.notes IS 'What limits the verdict';
 
@@ -2297,13 +2297,13 @@ CREATE TYPE io_probe_compare_row AS (
 );
 COMMENT ON TYPE io_probe_compare_row IS 'Row of io_probe_compare: one figure of both sides, or one setting that differs';
 COMMENT ON COLUMN io_probe_compare_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe, such as direct or depth 8; or the setting or argument that differs';
+COMMENT ON COLUMN io_probe_compare_row.item IS 'Row of the probe, such as direct or depth 8, or the setting or argument that differs';
 COMMENT ON COLUMN io_probe_compare_row.metric IS 'The figure: a column of the probe; NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
-COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (as better or worse, but no setting that differs can touch it). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'can''t tell: what is lacking, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2329,14 +2329,14 @@ COMMENT ON COLUMN io_probe_changes_full_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_changes_full_row.item IS 'Row of the probe, such as direct or depth 8';
 COMMENT ON COLUMN io_probe_changes_full_row.metric IS 'The figure: a column of the probe';
 COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of the figure';
-COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
-COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Its geometric mean in the last runs';
+COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object; for can''t tell what is lacking';
-COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'Percent by which the greater figure must exceed the smaller to count; larger the more figures the call compares. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Earlier runs that count: without disturbed ones, if enough others are left; with fewer than 10 nothing can be told';
-COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may tell (with argument last larger by as many), if they are like these; NULL if none, more than 1,000, or something else is lacking';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough others are left. With fewer than 10, the verdict is can''t tell';
+COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may suffice for a verdict, if they are like these, and argument last grows by as many. NULL if none, over 1,000, or something else is missing';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
 COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict';
@@ -2356,16 +2356,16 @@ COMMENT ON COLUMN io_probe_changes_row.probe IS 'Name of the probe: seqscan is i
 COMMENT ON COLUMN io_probe_changes_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe, such as direct or depth 8';
 COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the probe';
-COMMENT ON COLUMN io_probe_changes_row.before IS 'Its geometric mean in up to 30 runs before the last runs';
-COMMENT ON COLUMN io_probe_changes_row.now IS 'Its geometric mean in the last runs';
+COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
+COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object; for can''t tell what is lacking';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
-COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Keep: Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? One row for each figure, then one for each setting and argument that differs. Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Keep: Tells whether run_b is better or worse than run_a, by more than runs of the same configuration differ anyway. There is one row for each figure, then one for each setting and argument that differs. Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint) TO pg_monitor;
 
@@ -2381,7 +2381,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s in the same series, or else of the same probe, object and arguments. Arguments that differ are shown. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series, or else for the same probe, object and arguments. Rows show the arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -2397,7 +2397,7 @@ CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAU
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: What moved by more than its noise: the last runs of each series (argument last says how many) against up to 30 runs before them. It shows what is in use (the current sync method, the kernel''s readahead window, all paths but os), or all with all_items => true. If nothing has changed, one call in twenty should call any figure different (Holm''s correction). Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: Shows what changed by more than its noise. It compares the last runs of each series (argument last says how many) with up to 30 runs before them. It shows only what is in use (the current sync method, the kernel''s readahead window, all paths except os); all_items => true shows all items. If nothing has changed, about one call in twenty calls a figure different by chance (Holm''s correction). Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
@@ -2504,7 +2504,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
 ) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
 WHERE run.status OPERATOR(pg_catalog.=) 'ok';
-COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, that io_probe_compare, io_probe_changes and io_probe_latest use. iops under a rate limit are left out: they are the limit''s';
+COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, for io_probe_compare, io_probe_changes and io_probe_latest. It has no iops under a rate limit, since they only show the limit';
 COMMENT ON COLUMN io_probe_metrics.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
@@ -2514,7 +2514,7 @@ COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is 
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
-COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval; 1 if the interval has no upper end, NULL without an interval';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval. 1 if the interval has no upper end; NULL without an interval';
 COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'true: a greater value is better, as for a rate; false: it is worse, as for a latency';
 COMMENT ON COLUMN io_probe_metrics.series IS 'Runs with the same series measure the same thing, see io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs with the same configuration ran under the same circumstances, see io_probe_runs';
@@ -2540,7 +2540,7 @@ FROM each, LATERAL (
 ) AS last, LATERAL (
     SELECT * FROM io_probe_metrics AS found WHERE found.run_id OPERATOR(pg_catalog.=) last.id
 ) AS metrics;
-COMMENT ON VIEW io_probe_latest IS 'The latest figures of each series: of each probe, object and set of arguments, in each database and cluster';
+COMMENT ON VIEW io_probe_latest IS 'The latest figures of each series. A series is one probe, object and set of arguments in one database and cluster';
 COMMENT ON COLUMN io_probe_latest.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_latest.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_latest.item IS 'Row of the probe that the figure is from, such as direct or depth 8';
@@ -2610,31 +2610,31 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_seqscan_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'seqscan'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'seqscan';
-COMMENT ON VIEW io_probe_seqscan_history IS 'What io_probe_seqscan_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_seqscan_history IS 'Rows of io_probe_seqscan_full in the stored runs';
 COMMENT ON COLUMN io_probe_seqscan_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_seqscan_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_seqscan_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the OS cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as warm-up';
-COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Blocks read, with holes';
-COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, a note says why';
-COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: verified that no block was in the OS cache before, nor (path server) in shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Wall clock in ms, with pauses of a rate limit, without evicting';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; else NULL, as for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; else NULL';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
+COMMENT ON COLUMN io_probe_seqscan_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while it read blocks with data; NULL if a rate limit made the scan pause';
+COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
+COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Number of blocks read, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, notes says why';
+COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that the OS cache held before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate';
-COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
+COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not count them';
+COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_history.depth IS 'Requests in flight; NULL if the server decides';
-COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
+COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_seqscan_history.fork IS 'Fork of the relation: main, fsm, vm or init';
-COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_seqscan_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -2642,23 +2642,23 @@ COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of the 95 % confidence interval';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_seqscan_history.os_pct IS 'Percent of the blocks from the OS cache';
-COMMENT ON COLUMN io_probe_seqscan_history.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_seqscan_history.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
+COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
 COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_seqscan_history TO pg_monitor;
 
 CREATE VIEW io_probe_random_history AS
@@ -2726,37 +2726,37 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_random_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'random'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'random';
-COMMENT ON VIEW io_probe_random_history IS 'What io_probe_random_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_random_history IS 'Rows of io_probe_random_full in the stored runs';
 COMMENT ON COLUMN io_probe_random_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_random_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_random_history.path IS 'direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit what that allowed';
-COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten lie above it';
+COMMENT ON COLUMN io_probe_random_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_random_history.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
+COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_history.blks IS 'Blocks fetched, each once, with warm-up and holes';
-COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, a note says why';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'true: verified that no cache served a fetch, or (after cold => true) only with what this run''s readahead had brought in';
-COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Wall clock in ms, with pauses, without evicting';
+COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
+COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, notes says why';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no cache served a fetch, or only (after cold => true) with blocks from this run''s own readahead';
+COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (or the session''s own)';
-COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were wholly in the OS cache';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (temporary table: from the session''s local buffers)';
+COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that no cache served, without holes';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers written to make room; else NULL';
-COMMENT ON COLUMN io_probe_random_history.device_source IS 'Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)';
-COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts were cached';
-COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us, part of no other time';
-COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean us from when a fetch was due to its end; only under max_iops alone, at depth 1';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
+COMMENT ON COLUMN io_probe_random_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
+COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
+COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
+COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean us from the time when a fetch was due to its end. NULL unless depth is 1 and max_iops is the only rate limit';
 COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of that time in us';
-COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
-COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: reads that the server may issue ahead';
-COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or a read stream';
+COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
+COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
 COMMENT ON COLUMN io_probe_random_history.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_random_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_random_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_random_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_random_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_random_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -2764,28 +2764,28 @@ COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names
 COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks from shared buffers (of a temporary table: the session''s own)';
+COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of the 95 % confidence interval';
+COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_random_history.os_pct IS 'Percent of the blocks from the OS cache';
-COMMENT ON COLUMN io_probe_random_history.device_pct IS 'Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count as the device';
+COMMENT ON COLUMN io_probe_random_history.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
+COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
 COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_random_history.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
+COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_random_history.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
 CREATE VIEW io_probe_depth_history AS
@@ -2827,22 +2827,22 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_depth_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'depth'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'depth';
-COMMENT ON VIEW io_probe_depth_history IS 'What io_probe_depth_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_depth_history IS 'Rows of io_probe_depth_full in the stored runs';
 COMMENT ON COLUMN io_probe_depth_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_depth_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_depth_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_depth_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second of wall-clock time';
+COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL under a rate limit, or if a depth has no interval';
-COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several';
-COMMENT ON COLUMN io_probe_depth_history.blks IS 'Blocks fetched at this depth, with holes';
-COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Wall clock of this depth in ms';
+COMMENT ON COLUMN io_probe_depth_history.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Elapsed time of this depth in ms';
 COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read';
+COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_depth_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_depth_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -2850,17 +2850,17 @@ COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names'
 COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of it';
-COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the server reads ahead';
-COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_depth_history.histogram IS 'Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of the 95 % confidence interval';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
+COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile of the latency in us';
+COMMENT ON COLUMN io_probe_depth_history.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
 CREATE VIEW io_probe_ping_history AS
@@ -2891,19 +2891,19 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_ping_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'ping'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'ping';
-COMMENT ON VIEW io_probe_ping_history IS 'What io_probe_ping_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_ping_history IS 'Rows of io_probe_ping_full in the stored runs';
 COMMENT ON COLUMN io_probe_ping_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_ping_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_ping_history.label IS 'What the caller called the run';
+COMMENT ON COLUMN io_probe_ping_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_ping_history.request IS 'Number of the request, from 1';
-COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: one of a scratch file';
-COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is it the first read or the first write? Leave it out of means';
-COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; no sync follows a write. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_history.served_by IS 'Of a read: os if the block was in the OS cache, else device';
-COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: O_DIRECT; os: through the OS cache';
+COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: a block of a scratch file';
+COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is it the first read or the first write? Don''t count it in a mean';
+COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; a write is not synced. NULL if the row is void';
+COMMENT ON COLUMN io_probe_ping_history.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
+COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: by O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_ping_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_ping_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_ping_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_ping_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_ping_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -2911,9 +2911,9 @@ COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_ping_history TO pg_monitor;
 
 CREATE VIEW io_probe_sync_history AS
@@ -2957,42 +2957,42 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sync_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'sync'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'sync';
-COMMENT ON VIEW io_probe_sync_history IS 'What io_probe_sync_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_sync_history IS 'Rows of io_probe_sync_full in the stored runs';
 COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_sync_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_sync_history.section IS 'one_write, two_writes: so many writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another; no_sync: a write alone (these are of pg_test_fsync, and write one place again and again); wal_segment: on through a zero-filled segment, as the server does';
-COMMENT ON COLUMN io_probe_sync_history.method IS 'As in wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
+COMMENT ON COLUMN io_probe_sync_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_history.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB; at a depth over 1 the WAL of each commit, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations (writes and their sync) a second; at a depth over 1 commits. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean us of an operation; at a depth over 1, elapsed time over all commits';
-COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median in us; at a depth over 1, how long a committer waited. NULL with fewer than 20 operations';
-COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200';
-COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000';
-COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Operations in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
+COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations a second: the writes and their sync. At a depth over 1: commits a second. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean us of an operation. At a depth over 1: elapsed time divided by the number of commits';
+COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
+COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
+COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Number of operations in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest operation in us';
-COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in just this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_history.ops IS 'Operations, without the first of each turn (warm-up)';
-COMMENT ON COLUMN io_probe_sync_history.depth IS 'Committers that share one WAL. One does not flush if another''s flush has covered its WAL';
-COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Syncs that made them durable; by the open methods each write is one';
-COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes of the device per operation, for all processes; many kernels count a flush as one more';
-COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes; 0 without a volatile cache, or if writes pass it (FUA)';
-COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Time of the operations in ms';
+COMMENT ON COLUMN io_probe_sync_history.ops IS 'Number of operations, without the first of each turn (warm-up)';
+COMMENT ON COLUMN io_probe_sync_history.depth IS 'Number of committers that share one WAL. A committer does not flush if the flush of another one has covered its WAL';
+COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Number of syncs. With the open methods each write counts as a sync';
+COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes of the device per operation, for all processes. Many kernels count a flush as another write';
+COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes. 0 without a volatile cache, or if writes bypass it (FUA)';
+COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Total time of the operations in ms';
 COMMENT ON COLUMN io_probe_sync_history.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.scheduler IS 'I/O scheduler of the devices behind the directory';
-COMMENT ON COLUMN io_probe_sync_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_sync_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
-COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_sync_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call started; if it has several paths, when this path started';
+COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of the 95 % confidence interval';
 GRANT SELECT ON io_probe_sync_history TO pg_monitor;
 
 CREATE VIEW io_probe_write_history AS
@@ -3033,39 +3033,39 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_write_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'write'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'write';
-COMMENT ON VIEW io_probe_write_history IS 'What io_probe_write_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_write_history IS 'Rows of io_probe_write_full in the stored runs';
 COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_write_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_write_history.pattern IS 'random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY';
-COMMENT ON COLUMN io_probe_write_history.path IS 'direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after each of five turns';
-COMMENT ON COLUMN io_probe_write_history.depth IS 'Most writes in flight';
+COMMENT ON COLUMN io_probe_write_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
+COMMENT ON COLUMN io_probe_write_history.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after); NULL: not before the sync';
-COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second, on path os with the time of the syncs';
+COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
+COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
 COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_write_history.histogram IS 'Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times the last';
+COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
+COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_history.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_history.ops IS 'Writes that were measured';
-COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Their time in ms, with the syncs';
-COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote meanwhile, for all processes';
+COMMENT ON COLUMN io_probe_write_history.ops IS 'Number of writes that were measured';
+COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Total time of these writes in ms, with the syncs';
+COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_write_history.scratch_mib IS 'Size of the scratch file in MiB';
 COMMENT ON COLUMN io_probe_write_history.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_write_history.scheduler IS 'I/O scheduler of the devices behind the directory';
-COMMENT ON COLUMN io_probe_write_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or says so';
+COMMENT ON COLUMN io_probe_write_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_write_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call, or this path of it, started';
-COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_write_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call started; if it has several paths, when this path started';
+COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_write_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of the 95 % confidence interval';
 GRANT SELECT ON io_probe_write_history TO pg_monitor;
 
 CREATE VIEW io_probe_mix_history AS
@@ -3110,33 +3110,33 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_mix_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'mix'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'mix';
-COMMENT ON VIEW io_probe_mix_history IS 'What io_probe_mix_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_mix_history IS 'Rows of io_probe_mix_full in the stored runs';
 COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_mix_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_mix_history.load IS 'bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as fast as they were answered; cell: both at these shares';
-COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of those of reads alone, or with like of those of others';
-COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of those of writes alone, or with like of those of others';
+COMMENT ON COLUMN io_probe_mix_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend (first row): the greatest load that the device answered in time, together with all smaller loads; its figures are NULL if there is none. others (with like): the load of others, now or in the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at these shares';
+COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
+COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL if fewer than ten lie above it, as for all percentiles';
-COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'How many reads there are in each range of latencies that has some, as histogram of io_probe_depth';
-COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes per second that were answered';
+COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
+COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile of the time of a read in us';
+COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile in us';
-COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'How many writes there are in each range of latencies that has some, as histogram of io_probe_depth';
-COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the requests that were sent answered in time, on both sides? If not, percentiles are too low: what was not answered is in none. NULL for a side alone';
-COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent; NULL: as fast as they were answered';
-COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync';
+COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL: each was sent after an answer';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent. NULL: each was sent after an answer';
+COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
-COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and most writes; writes of wal are one at a time';
-COMMENT ON COLUMN io_probe_mix_history.elapsed_ms IS 'Time in ms that counts';
+COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and also most writes in flight. With wal there is one write at a time';
+COMMENT ON COLUMN io_probe_mix_history.elapsed_ms IS 'Measured time in ms';
 COMMENT ON COLUMN io_probe_mix_history.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_mix_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_mix_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_mix_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_mix_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_mix_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -3144,9 +3144,9 @@ COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
 
 CREATE VIEW io_probe_sustain_history AS
@@ -3187,27 +3187,27 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sustain_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'sustain'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'sustain';
-COMMENT ON VIEW io_probe_sustain_history IS 'What io_probe_sustain_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_sustain_history IS 'Rows of io_probe_sustain_full in the stored runs';
 COMMENT ON COLUMN io_probe_sustain_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sustain_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_sustain_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_sustain_history.pattern IS 'random: single blocks; sequential: 256 kB one behind the other';
-COMMENT ON COLUMN io_probe_sustain_history.slice IS 'Number of the slice; NULL in the first row of a pattern, which has the rate that is kept after a burst, or that of the whole time if there is none';
-COMMENT ON COLUMN io_probe_sustain_history.at_s IS 'When it began, in seconds since the first read of the pattern';
+COMMENT ON COLUMN io_probe_sustain_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_sustain_history.pattern IS 'random: single blocks; sequential: 256 kB in order';
+COMMENT ON COLUMN io_probe_sustain_history.slice IS 'Number of the slice. NULL in the first row of a pattern: that row has the rate after a burst, or without a burst the rate of the whole time';
+COMMENT ON COLUMN io_probe_sustain_history.at_s IS 'When the slice began, in seconds since the first read of the pattern';
 COMMENT ON COLUMN io_probe_sustain_history.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_history.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
-COMMENT ON COLUMN io_probe_sustain_history.p50_us IS 'Median latency in microseconds; NULL if fewer than ten reads lie above it';
-COMMENT ON COLUMN io_probe_sustain_history.p99_us IS 'Latency in microseconds that 99 % of the reads did not exceed; NULL if fewer than ten lie above it';
-COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'Of the first row: what the rate looks like. A cap is even within 3 %, and is either round or comes after a burst; a device may have no more by itself. steady, not steady: by SNIA''s test, on five equal parts of the time. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'Of the first row: reads per second before a bucket of credits was empty; NULL without a burst';
-COMMENT ON COLUMN io_probe_sustain_history.burst_s IS 'Of the first row: how many seconds that lasted';
-COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'Of the first row: reads that the bucket held at first, which may not have been full';
-COMMENT ON COLUMN io_probe_sustain_history.refill_s IS 'Of the first row: seconds without reads in which as much flows into the bucket';
-COMMENT ON COLUMN io_probe_sustain_history.steady IS 'Of the first row: is the rate steady (SNIA: on five equal parts, range up to 20 % and excursion of the line that fits best up to 10 % of the mean)? NULL with fewer than five slices';
-COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'Of the first row: how far the five parts lie apart, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_history.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
+COMMENT ON COLUMN io_probe_sustain_history.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
+COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'First row: reads a second until the burst credits were used up; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_history.burst_s IS 'First row: how many seconds the burst lasted';
+COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'First row: number of reads in the bucket of credits at the start; it may not have been full';
+COMMENT ON COLUMN io_probe_sustain_history.refill_s IS 'First row: seconds without reads until the bucket has as many credits again';
+COMMENT ON COLUMN io_probe_sustain_history.steady IS 'First row: is the rate steady by SNIA''s test? On five equal parts of the time, the range is at most 20 % of the mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'First row: greatest minus least of the five parts, in percent of their mean';
 COMMENT ON COLUMN io_probe_sustain_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Most reads in flight';
-COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Time of the slice in ms; of the first row, of all';
+COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Length of the slice in ms; in the first row, of all slices';
 COMMENT ON COLUMN io_probe_sustain_history.seed IS 'Seed of the random order; option seed repeats it';
 COMMENT ON COLUMN io_probe_sustain_history.started_at IS 'When the call started';
 COMMENT ON COLUMN io_probe_sustain_history.device IS 'Devices behind the relation';
@@ -3217,9 +3217,9 @@ COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
+COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
 
 CREATE VIEW io_probe_readahead_history AS
@@ -3266,24 +3266,24 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_readahead_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'readahead'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'readahead';
-COMMENT ON VIEW io_probe_readahead_history IS 'What io_probe_readahead_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_readahead_history IS 'Rows of io_probe_readahead_full in the stored runs';
 COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_readahead_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, read through the OS cache; emulated: requests of one window past it, the next submitted while the present one is used, plus cache_us per block';
-COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan that reads one block at a time';
-COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the work of the server';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by 10 %)? NULL if a row is void or has no interval, or if the call was ended early';
-COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot; sessions keep that with which they opened a file';
+COMMENT ON COLUMN io_probe_readahead_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
+COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
+COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan, one block at a time';
+COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the server''s own work';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
-COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'emulated: us of the page cache per block, measured at the setting in force, part of block_us';
-COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Turns that count: without the first of each window, and disturbed ones of the kernel';
-COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Blocks read in the turns that count';
-COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Wall clock of all turns in ms';
-COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device; below 100 something was cached';
-COMMENT ON COLUMN io_probe_readahead_history.engine IS 'How reads were issued: pread for kernel; io_uring or threads for emulated';
-COMMENT ON COLUMN io_probe_readahead_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
+COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count: without the first turn of each window, and without disturbed turns of mode kernel';
+COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Number of blocks read in the turns that count';
+COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Elapsed time of all turns in ms';
+COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device. Below 100, some blocks were cached';
+COMMENT ON COLUMN io_probe_readahead_history.engine IS 'How the probe read: pread for mode kernel; io_uring or threads for mode emulated';
+COMMENT ON COLUMN io_probe_readahead_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_readahead_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_readahead_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_readahead_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -3291,20 +3291,20 @@ COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call na
 COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
-COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed meanwhile, for all processes';
-COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: merged';
+COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
+COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
 COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are over the time including cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat); of several devices the busiest''s';
-COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved beyond device_bytes: reads for others, and all writes';
+COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_readahead_history TO pg_monitor;
 
 CREATE VIEW io_probe_page_cost_history AS
@@ -3340,21 +3340,21 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_page_cost_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'page_cost'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'page_cost';
-COMMENT ON VIEW io_probe_page_cost_history IS 'What io_probe_page_cost_full returned in the runs that are stored';
+COMMENT ON VIEW io_probe_page_cost_history IS 'Rows of io_probe_page_cost_full in the stored runs';
 COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_page_cost_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_page_cost_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
-COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: in order; random: one block after the other in no order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'us per block read, without the work on its tuples; for pattern tuple, that work';
-COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Blocks that were timed; for pattern tuple, tuples';
-COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that the OS cache held before';
-COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: us per tuple in a count of all, without the page; else NULL';
-COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Turns, also those that block_us leaves out; of pattern tuple pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
+COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'us per block, without the work on its tuples; for pattern tuple, only that work';
+COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
+COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that were in the OS cache before';
+COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed of the random order; option or argument seed repeats it';
-COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call, or this path of it, started';
+COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.scheduler IS 'I/O scheduler of the devices behind the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.read_ahead_kb IS 'Readahead window in kB that newly opened files get';
@@ -3362,12 +3362,12 @@ COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call na
 COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row''s figures';
-COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: ended early from outside; unsupported: not possible here; void: contradictory';
-COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. What concerns the whole call stands in one row';
-COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in percent of it';
-COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of that interval, which covers the variation within this run only';
-COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of it';
+COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
+COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
+COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of the 95 % confidence interval';
 GRANT SELECT ON io_probe_page_cost_history TO pg_monitor;
 
 CREATE VIEW io_probe_recommend_history AS
@@ -3404,27 +3404,27 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_recommend_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'recommend'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'recommend';
-COMMENT ON VIEW io_probe_recommend_history IS 'What io_probe_recommend_full returned in the runs that are stored. doubt is stale where this server has another major version or io_method';
+COMMENT ON VIEW io_probe_recommend_history IS 'Rows of io_probe_recommend_full in the stored runs. doubt is stale if this server has another major version or io_method';
 COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
-COMMENT ON COLUMN io_probe_recommend_history.label IS 'What the caller called the run';
-COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the setting is set: cluster (also if there is but one tablespace, without a value of its own), tablespace, index or device';
-COMMENT ON COLUMN io_probe_recommend_history.name IS 'Tablespace, index or device; NULL for the cluster, or if unknown';
-COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Setting of the server, or for a device of the kernel; correlation for an index';
-COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; of a device in kB';
-COMMENT ON COLUMN io_probe_recommend_history.current_source IS 'Source of current: as in pg_settings; tablespace (a value of its own), pg_statistic, io_probe_corrections, or /sys';
-COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Value that the measurement supports, as ALTER SYSTEM takes it. The same as current: keep what you have. NULL: no advice, see why';
-COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value as good as the best (not surely worse by over 5 %, with the errors of measurement and model)';
-COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value as good as the best';
-COMMENT ON COLUMN io_probe_recommend_history.applies IS 'When a change takes effect: now, reload (run SELECT pg_reload_conf() after it), restart (of the server), or root (a command of the operating system)';
-COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets recommended (psql runs it by \gexec), or a shell command if applies is root';
-COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that takes statement back to what was set there, or resets it. What ALTER SYSTEM had set only a superuser is told';
-COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, a command in each element. Tablespace: resets the tablespace''s own value, if any, and sets it for the whole server; then run SELECT pg_reload_conf(). Cluster: sets it for the only tablespace, which SHOW does not show; if there is one that may have it. Correlation, from PostgreSQL 18 on: sets it in the statistics of the column until the next ANALYZE. Else NULL';
-COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which values of the setting hide statement or instead, or are hidden by it; begins with ''to be run on the primary'' if a standby refuses statement';
-COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none, in one sentence';
-COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or would have been';
-COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'needs cold, needs writes: with that argument there might be advice; not looked at: there was no time left for this index; unknown: no advice, for the reason in why of the full row; slowed, limited, cpu quota, others: advice, but meanwhile the device slowed down, a limit of the server''s cgroup held it back, the cgroup''s CPU quota was used up, or others used the device; NULL: advice without doubt';
-COMMENT ON COLUMN io_probe_recommend_history.evidence IS 'Figures that the recommendation rests on';
-COMMENT ON COLUMN io_probe_recommend_history.server_version IS 'Major version of the server that it was measured on: on another one it is stale';
-COMMENT ON COLUMN io_probe_recommend_history.io_method IS 'io_method that it was measured with; NULL before PostgreSQL 18. With another one it is stale';
+COMMENT ON COLUMN io_probe_recommend_history.label IS 'Label that the caller gave the run';
+COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. If there is only one tablespace, and it has no own value, it is cluster';
+COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
+COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
+COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB';
+COMMENT ON COLUMN io_probe_recommend_history.current_source IS 'Source of current: a source of pg_settings, tablespace (the tablespace has its own value), pg_statistic, io_probe_corrections, or /sys';
+COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
+COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
+COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value that is as good as the best';
+COMMENT ON COLUMN io_probe_recommend_history.applies IS 'When a change takes effect: now; reload: after SELECT pg_reload_conf(); restart: after a restart of the server; root: it is a command of the operating system';
+COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets the recommended value (psql runs it by \gexec); a shell command if applies is root';
+COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees a value that ALTER SYSTEM had set';
+COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
+COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which other values of the setting override statement or instead, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
+COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none';
+COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or was to be measured';
+COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no time was left for this index); unknown (another reason: see why of the full row). Advice, but during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_history.evidence IS 'Figures behind the recommendation';
+COMMENT ON COLUMN io_probe_recommend_history.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
+COMMENT ON COLUMN io_probe_recommend_history.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';
 GRANT SELECT ON io_probe_recommend_history TO pg_monitor;

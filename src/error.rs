@@ -68,7 +68,7 @@ impl Error {
     /// Something that has more of these units than the extension is ready for.
     pub(crate) fn larger(what: impl Display, found: usize, units: &str, most: usize) -> Self {
         Self::too_large(format!("{what} is too large"))
-            .detail(format!("It has {found} {units}, of at most {most}."))
+            .detail(format!("It has {found} {units}, but at most {most} are allowed."))
     }
 
     /// Adds a DETAIL.

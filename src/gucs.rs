@@ -138,11 +138,11 @@ fn unknown(cap: &RefusedSetting) -> Error {
     let error = Error::denied(format!("{} is not known in this session", cap.name.to_string_lossy()));
     if cap.is_of_connection() {
         error
-            .detail("The connection gave a value that was refused, in place of the configured one.")
-            .hint("Connect without it (PGOPTIONS), or have pg_io_probe in shared_preload_libraries.")
+            .detail("The connection gave another value than the configured one, and the server refused it.")
+            .hint("Connect without it (PGOPTIONS), or add pg_io_probe to shared_preload_libraries.")
     } else {
         error
-            .detail("Its configured value was refused when the library was loaded, as a WARNING said.")
+            .detail("The server refused its configured value when it loaded the library; a WARNING said so.")
             .hint("Connect again. If that does not help, a superuser has to correct the value.")
     }
 }

@@ -116,7 +116,7 @@ class ArgumentSizes(unittest.TestCase):
                 query = f"SELECT count(*) FROM (SELECT {value} AS value) AS given, LATERAL io_probe_{call}"
                 self.assert_ends(session, query.format(most), else_)
                 _, told = self.assert_ends(session, query.format(most + 1), "54000")
-                self.assertIn(f"It has {most + 1} bytes, of at most {most}.", told)
+                self.assertIn(f"It has {most + 1} bytes, but at most {most} are allowed.", told)
 
     def test_arrays_of_nulls(self):
         """Each NULL takes a bit of the array. The call is refused."""

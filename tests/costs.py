@@ -39,8 +39,8 @@ TRAP = """CREATE ROLE trapper; CREATE SCHEMA trap AUTHORIZATION trapper; ALTER T
     ALTER TABLE probed ADD spread trap.spread, ADD pair trap.pair; RESET ROLE"""
 UNTRAP = "ALTER TABLE probed OWNER TO CURRENT_USER; DROP SCHEMA trap CASCADE; DROP OWNED BY trapper; DROP ROLE trapper"
 # What an owner can have the catalogs say of a table and its column id, and why that is left out.
-UNLIKE_ANALYZE = "its statistics are too large, or none that ANALYZE makes"
-UNCOUNTED = "how many rows the table has is not known: ANALYZE it"
+UNLIKE_ANALYZE = "its statistics are too large, or ANALYZE did not make them"
+UNCOUNTED = "the number of its rows is not known: ANALYZE the table"
 OF_ID = "starelid = '{0}'::regclass AND staattnum = 1"
 INDEX = "CREATE INDEX ON {0} (id) WHERE false"
 CLAIMS = {
@@ -296,8 +296,8 @@ class Storage(unittest.TestCase):
         self.addCleanup(server.remove)
         server.configure({"max_wal_size": "64MB", "min_wal_size": "32MB", "shared_buffers": "1MB"})
         server.start()
-        unseen = (None, None, "not measured: how busy the device is can't be seen "
-                  "(pg_io_probe.max_busy_pct is set, but the device behind it is not known)")  # fmt: skip
+        unseen = (None, None, "not measured: it is not known how busy the device is "
+                  "(pg_io_probe.max_busy_pct is set, but the device behind the relation is not known)")  # fmt: skip
         with server.session() as session:
             session.run("CREATE EXTENSION pg_io_probe")
             # The larger table is in memory.
@@ -321,7 +321,7 @@ class Storage(unittest.TestCase):
             with self.assertRaises(Failure) as raised:
                 session.rows(rows_of("recommend", "probed", **arguments))
             self.assertEqual(raised.exception.sqlstate, "55000", raised.exception)
-            self.assertIn("how busy the device is can't be seen", str(raised.exception))
+            self.assertIn("it is not known how busy the device is", str(raised.exception))
 
     def test_memory_is_no_device(self):
         directory = os.path.join(TEST_TMP, "memory")
@@ -543,7 +543,7 @@ class Manners(unittest.TestCase):
         self.assertLess(took, one_plan)
         self.assertEqual([row["setting"] for row in rows if row["relid"] == "probed"], OF_TABLESPACE, rows)
         for row in rows:
-            self.assertIn("public.slow (planning a query of it takes over a quarter of a second)", row["why"])
+            self.assertIn("public.slow (planning a query of this table takes over a quarter of a second)", row["why"])
             self.assertRegex(row["why"], "public.computing \\(its queries could not be planned: .* or compute constants")
         self.assertEqual([row["setting"] for row in of_slow], OF_TABLESPACE)
 

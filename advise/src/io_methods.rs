@@ -70,7 +70,7 @@ mod tests {
     fn a_method_must_be_faster_beyond_noise_and_emulation() {
         let advice = |value, half| io_method(&[("sync", ratio(1.3, 0.01)), ("io_uring", ratio(value, half))]);
         assert!(matches!(advice(0.6, 0.02), MethodChoice::Change { to: "io_uring", .. }));
-        assert_eq!(advice(0.92, 0.01), MethodChoice::Keep, "within what the emulation may be off by");
+        assert_eq!(advice(0.92, 0.01), MethodChoice::Keep, "within the error of the emulation");
         assert_eq!(advice(0.8, 0.3), MethodChoice::SeemsBetter, "more turns would tell");
         assert_eq!(advice(1.2, 0.01), MethodChoice::Keep);
         assert_eq!(io_method::<&str>(&[]), MethodChoice::Unmeasured);

@@ -123,7 +123,7 @@ pub enum PlanError {
     #[error("could not find a plan in the JSON")]
     NoPlan,
     /// The JSON holds the plans of several statements.
-    #[error("could not choose among several plans: the JSON holds {0}")]
+    #[error("could not choose among several plans: the JSON has {0}")]
     SeveralPlans(usize),
     /// More than any plan has.
     #[error("the plan is too large")]

@@ -97,14 +97,14 @@ fn kernel() -> Vec<CheckRow> {
         Pressure::read(&roots).map(|_| "/proc/pressure/io"),
         "I/O pressure",
         "/proc/pressure/io can't be read",
-        "The kernel needs CONFIG_PSI, and psi=1 on its command line where that is off by default.",
+        "The kernel needs CONFIG_PSI, and psi=1 on its command line if PSI is off by default.",
     );
     let cgroup = Cgroup::find(&roots);
     let counted = found_or(
         cgroup.counts_io().then(|| cgroup.io_path().unwrap_or_default()),
         "I/O of the server's cgroup",
         cgroup.io_path().map_or("no cgroup is visible".into(), |path| format!("not counted: {path}")),
-        "Give the server a cgroup that counts I/O (systemd: IOAccounting=yes) to tell its share apart.",
+        "Give the server a cgroup that counts I/O (systemd: IOAccounting=yes) to see its share.",
     );
     vec![kernel, residency, huge_pages, account, pressure, counted]
 }
@@ -122,13 +122,13 @@ fn io_uring() -> Vec<CheckRow> {
         is_enabled.then(|| value.clone()),
         "kernel.io_uring_disabled",
         value,
-        "0 allows io_uring to all, 1 to superusers and the members of kernel.io_uring_group, 2 to nobody.",
+        "0 allows io_uring to all, 1 only to superusers and members of kernel.io_uring_group, 2 to nobody.",
     );
     let locked = found_or(
         locked_memory(),
         "lockable memory",
         "/proc/self/limits can't be read",
-        "io_uring before Linux 5.12 needs RLIMIT_MEMLOCK (systemd: LimitMEMLOCK), for each backend a ring.",
+        "Before Linux 5.12 each backend's ring needs RLIMIT_MEMLOCK (systemd: LimitMEMLOCK).",
     );
     vec![ring, sysctl, locked, io_methods()]
 }
@@ -138,7 +138,7 @@ const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 fn what_allows_it(why: &UringRefusal, is_enabled: bool) -> &'static str {
     match why {
         UringRefusal::Kernel => {
-            "Threads are used instead. Linux 5.1 or later has io_uring, if it was built in."
+            "Threads are used instead. Linux 5.1 and later have io_uring, if it was built in."
         }
         UringRefusal::Permission if !is_enabled => {
             "Threads are used instead. Set kernel.io_uring_disabled to 0, or the server's group as \
@@ -170,7 +170,7 @@ fn io_methods() -> CheckRow {
         return missing(
             ITEM,
             "not before PostgreSQL 18",
-            "The server reads by itself, as with io_method = sync.",
+            "The server process reads itself, as with io_method = sync.",
         );
     };
     let all = methods.join(", ");
@@ -201,7 +201,7 @@ fn device_of(object: &Object) -> CheckRow {
         missing(
             item,
             placement.notes.into_iter().next().map_or("no block device".into(), Text::from),
-            "Times are measured all the same; requests and queue settings are unknown.",
+            "Probes still measure times, but requests and queue settings are unknown.",
         )
     } else if placement.leaves.iter().all(|leaf| leaf.counters(&roots).is_some()) {
         ok(item, leaves)
@@ -233,7 +233,7 @@ fn direct_io_on(object: &Object) -> CheckRow {
         None => missing(
             item,
             "unknown",
-            "The kernel does not tell before 6.1, or there is no file yet; the direct path finds out.",
+            "Linux shows this since 6.1, or there is no file yet. Path direct finds it out.",
         ),
     }
 }
@@ -251,7 +251,7 @@ fn scratch_file_on(object: &Object) -> CheckRow {
     let value = format!("{fs_type}, {} MB free", free >> 20);
     if free < gucs::scratch_limit().saturating_add(gucs::scratch_reserve()) {
         let advice =
-            "It takes pg_io_probe.scratch_limit at most and leaves pg_io_probe.scratch_reserve free.";
+            "It takes at most pg_io_probe.scratch_limit and leaves pg_io_probe.scratch_reserve free.";
         missing(item, value, advice)
     } else {
         ok(item, value)
@@ -271,10 +271,10 @@ fn this_server() -> Vec<CheckRow> {
         buffers::EVICTS_SHARED_BUFFERS.then_some("available"),
         "eviction from shared buffers",
         "not before PostgreSQL 17",
-        "With cold => true the server path passes over blocks that are in shared buffers.",
+        "With cold => true path server skips blocks that are in shared buffers.",
     );
     let timing = server::setting(c"track_io_timing").unwrap_or_default();
-    let what_to_do = "For io_ms of plans that were made elsewhere, turn it on; clock cost is its price.";
+    let what_to_do = "Turn it on for io_ms of plans that were made elsewhere. Its price is the clock cost.";
     let what_to_do = Some(what_to_do).filter(|_| timing != "on");
     let timing = row("track_io_timing", "ok", timing, what_to_do);
     vec![path, evicts, timing]

@@ -59,7 +59,7 @@ const SHOWN: usize = 2;
 fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> CorrelationRow {
     let mut caveats = Caveats::default();
     if kept.is_none() {
-        caveats.note("io_probe_corrections or an index is locked: what is kept is not known");
+        caveats.note("io_probe_corrections or an index is locked, so the kept correlation is not known");
     }
     let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
     if let Some(why) = kept.and_then(|kept| kept.stale) {

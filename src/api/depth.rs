@@ -261,7 +261,9 @@ impl DepthCurve {
                 caveats.slowed(run.slowed);
                 caveats.note_holes(run.holes);
                 if let Some(depth) = self.shallower_and_faster(index) {
-                    caveats.note(format!("surely slower than depth {depth}: more in flight harms"));
+                    caveats.note(format!(
+                        "surely slower than depth {depth}: more requests in flight make it slower"
+                    ));
                 }
             }
             None => {}
@@ -280,7 +282,7 @@ impl DepthCurve {
         if self.cost.is_disturbed() {
             caveats.doubt_since(
                 Doubt::Others,
-                "others moved over a tenth of the bytes that the devices moved meanwhile",
+                "others moved over a tenth of the bytes that the devices moved during the measurement",
             );
         }
         let fetches: u64 = runs(&self.steps).map(|run| run.fetches).sum();

@@ -71,11 +71,11 @@ fn given_times(options: &Options) -> Result<Option<Rc<PageTimes>>> {
         let message = format!("row {} of option \"page_cost\" is out of range", index + 1);
         return Err(Error::invalid(message)
             .detail("A density is over 0 and at most 1, and no time is negative.")
-            .hint("Pass the rows of io_probe_page_cost as they are."));
+            .hint("Pass the rows of io_probe_page_cost unchanged."));
     }
     if rows.len() > MAX_TIMES {
         return Err(Error::too_large("option \"page_cost\" has too many rows")
-            .detail(format!("It has {} rows, of at most {MAX_TIMES}.", rows.len())));
+            .detail(format!("It has {} rows, but at most {MAX_TIMES} are allowed.", rows.len())));
     }
     Ok(Some(Rc::new(PageTimes::of(rows))))
 }
@@ -150,7 +150,7 @@ impl Executed {
         let mut nodes = plan::nodes(&json)?;
         let counted = counted
             .filter(|counted| counted.nodes.len() == nodes.len())
-            .ok_or_else(|| Error::unsupported("another extension hides from us how queries are executed"))?;
+            .ok_or_else(|| Error::unsupported("another extension hides how queries are executed"))?;
         let pairs = nodes.iter_mut().zip(&counted.nodes);
         pairs.for_each(|(node, counted)| put_counts(&mut node.row, &counted.counts));
         let own_time =

@@ -270,7 +270,7 @@ impl Measured {
             }
             reads => reads,
         };
-        let nothing = || Failure::Unsupported("there is no block to read that was written".to_owned());
+        let nothing = || Failure::Unsupported("there is no block with data to read".to_owned());
         let reads = reads.ok_or_else(nothing)?;
         let blocks = reads.blocks();
         let fill = match self.writing {
@@ -388,7 +388,7 @@ impl Measured {
         };
         if present.iter().all(|side| side.per_s == 0.0) {
             return Err(Failure::Unsupported(
-                "others neither read nor write: there is no load to be like".to_owned(),
+                "others neither read nor write, so there is no load to copy".to_owned(),
             ));
         }
         Ok(Some(present))
@@ -458,13 +458,15 @@ impl Measured {
             caveats.note("what others send goes on: the load comes on top of it");
         }
         if found.mix.paced {
-            caveats.doubt_since(Doubt::Paced, "rate-limited: shares are of what the limits allow");
+            caveats
+                .doubt_since(Doubt::Paced, "rate-limited: shares refer to the rates that the limits allow");
         }
         if found.surroundings.is_disturbed() && !self.is_on_top() {
             caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
         }
         if self.depth > 1 && !engine::uses_ring(gucs::engine(), self.depth as usize).is_ok_and(|uses| uses) {
-            caveats.note("a thread sends each request, not io_uring: latencies hold the waking of threads");
+            caveats
+                .note("threads send the requests, not io_uring: latencies include the time to wake threads");
         }
         caveats.note_held_back(&found.surroundings.held_back);
         let reads = found.mix.alone.iter().chain(&found.mix.cells).filter_map(|cell| cell.reached.as_ref());

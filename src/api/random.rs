@@ -169,7 +169,7 @@ impl RandomTarget<'_> {
         let mut notes = Vec::new();
         let mut depth = server_reader::Random::reads_ahead(&self.relation.relation, wanted).max(1);
         if depth < wanted {
-            notes.push(format!("the server reads at most {depth} ahead here"));
+            notes.push(format!("here the server reads at most {depth} blocks ahead"));
         }
         if depth > 1 && self.arguments.limits.make_pauses() {
             // What is read ahead is pinned, and would be for as long as the limit makes it pause.

@@ -223,7 +223,7 @@ fn next(lines: &[Line]) -> String {
 /// The lines of a stored run.
 fn stored(run: i64) -> Result<Vec<Line>> {
     let rows = report_lines(run, MOST_LINES + 1).ok_or_else(|| {
-        Error::undefined_object(format!("run {run} is no stored report"))
+        Error::undefined_object(format!("run {run} is not a stored report"))
             .hint("Stored reports are the rows of io_probe_runs whose probe is \"report\".")
     })?;
     let size: usize = rows.iter().map(String::len).sum();
@@ -236,7 +236,7 @@ fn stored(run: i64) -> Result<Vec<Line>> {
     let line = |row: String| {
         serde_json::from_str(&row).map_err(|e| {
             Error::invalid(format!("run {run} can't be shown"))
-                .detail(format!("A row of it is no line of a report: {e}"))
+                .detail(format!("One of its rows is not a line of a report: {e}"))
         })
     };
     rows.into_iter().map(line).collect()

@@ -47,7 +47,7 @@ fn io_probe_sessions(every: Option<SqlInterval>, count: Option<i32>) -> Rows {
 
 fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
     if ProcessIo::of(std::process::id() as i32).is_none() {
-        return Err(Error::unsupported("the kernel tells of no process here what it has read"));
+        return Err(Error::unsupported("the kernel does not show how much each process has read"));
     }
     let devices = Devices::of_server();
     let mut glances = Glances::begin();
@@ -59,7 +59,10 @@ fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
             break;
         }
         if rows.len() > MOST_ROWS {
-            pgrx::notice!("ended after {} of {count} intervals: {MOST_ROWS} rows are the most", sample - 1);
+            pgrx::notice!(
+                "ended after {} of {count} intervals: a call returns at most {MOST_ROWS} rows",
+                sample - 1
+            );
             break;
         }
         glances.watch_until(before.at + nanoseconds(every.min(call.time_left())));

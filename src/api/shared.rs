@@ -375,7 +375,7 @@ pub(super) fn device_source(account: Account) -> &'static str {
 /// Why `device_bytes` is NULL.
 fn why_lost(lost: Lost) -> &'static str {
     match lost {
-        Lost::NoAccount => "device_bytes is unknown: the account of bytes read can't be read in /proc",
+        Lost::NoAccount => "device_bytes is unknown: /proc does not show the bytes that the process read",
         Lost::Ended => {
             "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and with it its account"
         }
@@ -391,7 +391,8 @@ pub(super) fn account_notes(account: Account, cost: &IoDelta) -> Vec<String> {
 }
 
 /// Note of a row whose device was busy for longer than the row lasted.
-pub(super) const UTIL_DOUBTFUL: &str = "the device's busy time exceeds the wall clock: util_pct is doubtful";
+pub(super) const UTIL_DOUBTFUL: &str =
+    "the device's busy time is longer than the elapsed time, so util_pct is doubtful";
 /// Note of a row whose shares are NULL.
 pub(super) const TIERS_UNKNOWN: &str =
     "the tier that served the blocks is unknown: neither bytes fetched nor the OS cache show it";
@@ -407,4 +408,5 @@ pub(super) const NOT_DIRECT: &str = "O_DIRECT was accepted, but not all bytes ca
 pub(super) const CONTRADICTED: &str =
     "the figures contradict the device's counters, or each other (rate times latency is over the depth)";
 /// Note of what `IO_WORKERS` means.
-const WORKERS_SERVE_ALL: &str = "device_bytes counts all that the I/O workers read, for other sessions too";
+const WORKERS_SERVE_ALL: &str =
+    "device_bytes counts all reads of the I/O workers, also those for other sessions";

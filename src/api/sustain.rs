@@ -225,12 +225,17 @@ impl Found {
             caveats.doubt_since(Doubt::Short, "too short for a slice");
         }
         if self.surroundings.is_disturbed() {
-            caveats.doubt_since(Doubt::Others, "others used the device meanwhile, and any credits of it");
+            caveats.doubt_since(
+                Doubt::Others,
+                "others used the device during the measurement, and may have used its credits",
+            );
         }
         caveats.note_held_back(&self.surroundings.held_back);
         caveats.read_up_to((bytes / relation.block_size()).div_ceil(self.blocks.max(1)));
         if self.sustained.is_some_and(|sustained| sustained.burst.is_none()) {
-            caveats.note("no burst ended meanwhile: one may be longer, or credits were used up before");
+            caveats.note(
+                "no burst ended during the measurement: it may be longer, or credits were already used up",
+            );
         }
         caveats.note_open_files(relation);
         caveats.note_relation(relation);

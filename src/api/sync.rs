@@ -103,7 +103,7 @@ fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
             return Ok(());
         }
         let message = format!("section \"{}\" has no depth over 1", section.name());
-        Err(Error::invalid(message).hint("Committers share the log of section \"wal_segment\" only."))
+        Err(Error::invalid(message).hint("Committers share a log only in section \"wal_segment\"."))
     };
     Ok(Section::list(names, check)?.unwrap_or_else(|| vec![Section::WalSegment]))
 }
@@ -112,8 +112,8 @@ fn pick(names: Option<Vec<Option<Text>>>, depth: u32) -> Result<Vec<Section>> {
 fn write_bytes(write_kb: Option<i32>, sections: &[Section]) -> Result<u32> {
     let Some(write_kb) = write_kb else { return Ok(wal::BLOCK_BYTES) };
     if sections.iter().all(|section| matches!(section, Section::OpenSyncSize | Section::WalSegment)) {
-        return Err(Error::invalid("write_kb requires a section with writes of that size")
-            .hint("Sections \"open_sync_size\" and \"wal_segment\" have sizes of their own."));
+        return Err(Error::invalid("write_kb requires a section that uses it")
+            .hint("Sections \"open_sync_size\" and \"wal_segment\" have their own sizes."));
     }
     Ok(arguments::positive_up_to("write_kb", write_kb, MOST_WRITE_KB)? << 10)
 }
@@ -160,22 +160,27 @@ impl SyncCall {
         judge(times, &mut caveats);
         caveats.note_held_back(&benched.held_back);
         if benched.disturbed && times.flushes > 0 {
-            caveats.doubt_since(Doubt::Others, "others read from the device or wrote to it meanwhile");
+            caveats.doubt_since(
+                Doubt::Others,
+                "others read from the device or wrote to it during the measurement",
+            );
         }
         if case.section.is_of_wal() && wal::sync_method().is_none() {
-            caveats.note("fsync is off: this server syncs nothing");
+            caveats.note("fsync is off, so this server syncs nothing");
         }
         let GroupCommit { committers, delay, .. } = self.bench.group;
         if is_in_use(case) == Some(true) && committers == 1 && !delay.is_zero() {
             let delay = delay.as_micros();
             caveats.note(format!(
-                "commit_siblings is 0: this server lets even a lone commit wait {delay} us more"
+                "commit_siblings is 0, so even a single commit on this server waits {delay} us more"
             ));
         }
         let shortened = benched.layout.segment_bytes().filter(|bytes| *bytes < wal::segment_bytes());
         if let Some(bytes) = shortened.filter(|_| case.section == Section::WalSegment) {
             let (kb, wanted) = (bytes >> 10, wal::segment_bytes() >> 10);
-            caveats.note(format!("the segment was {kb} kB long, not {wanted}: pg_io_probe.scratch_limit"));
+            caveats.note(format!(
+                "the segment was {kb} kB long, not {wanted}, because of pg_io_probe.scratch_limit"
+            ));
         }
         caveats
     }

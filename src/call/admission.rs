@@ -34,7 +34,7 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
         placement.leaves.iter().filter(|leaf| !admitted.contains(&leaf.name)).collect()
     });
     if placement.leaves.is_empty() {
-        return Err(unknown("the device behind it is not known"));
+        return Err(unknown("the device behind the relation is not known"));
     }
     if new.is_empty() {
         return Ok(());
@@ -62,7 +62,7 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
 
 /// The refusal where the load is not known: a cap that is set must hold.
 fn unknown(why: &str) -> Error {
-    Error::unmet("how busy the device is can't be seen")
+    Error::unmet("it is not known how busy the device is")
         .detail(format!("pg_io_probe.max_busy_pct is set, but {why}."))
         .hint("A superuser, or a role with GRANT SET ON PARAMETER pg_io_probe.max_busy_pct, can set it to 0.")
 }

@@ -61,7 +61,8 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     /// The valid names, for a HINT.
     fn hint(valid: &[Self]) -> String {
         let names: Vec<&str> = valid.iter().map(|known| known.name()).collect();
-        let every = Self::EVERY.map_or_else(String::new, |every| format!("; \"{every}\" alone means all"));
+        let every =
+            Self::EVERY.map_or_else(String::new, |every| format!("; \"{every}\" alone means all of them"));
         format!("Valid {} are {}{every}.", Self::WHAT.1, quoted(&names))
     }
 }

@@ -120,7 +120,7 @@ impl Options {
     ) -> Result<Option<Vec<T>>> {
         let key = option.name();
         let hint = format!(
-            "Valid is what jsonb_agg makes of its rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) \
+            "Use jsonb_agg on the function's rows: jsonb_build_object('{key}', (SELECT jsonb_agg(r) \
                  FROM {function}('tbl') AS r))."
         );
         let what = format!("an array of rows of {function}");

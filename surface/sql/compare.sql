@@ -93,7 +93,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
     WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
 ) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
 WHERE run.status OPERATOR(pg_catalog.=) 'ok';
-COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, that io_probe_compare, io_probe_changes and io_probe_latest use. iops under a rate limit are left out: they are the limit''s';
+COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, for io_probe_compare, io_probe_changes and io_probe_latest. It has no iops under a rate limit, since they only show the limit';
 COMMENT ON COLUMN io_probe_metrics.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
@@ -103,7 +103,7 @@ COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is 
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
-COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval; 1 if the interval has no upper end, NULL without an interval';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval. 1 if the interval has no upper end; NULL without an interval';
 COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'true: a greater value is better, as for a rate; false: it is worse, as for a latency';
 COMMENT ON COLUMN io_probe_metrics.series IS 'Runs with the same series measure the same thing, see io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs with the same configuration ran under the same circumstances, see io_probe_runs';
@@ -129,7 +129,7 @@ FROM each, LATERAL (
 ) AS last, LATERAL (
     SELECT * FROM io_probe_metrics AS found WHERE found.run_id OPERATOR(pg_catalog.=) last.id
 ) AS metrics;
-COMMENT ON VIEW io_probe_latest IS 'The latest figures of each series: of each probe, object and set of arguments, in each database and cluster';
+COMMENT ON VIEW io_probe_latest IS 'The latest figures of each series. A series is one probe, object and set of arguments in one database and cluster';
 COMMENT ON COLUMN io_probe_latest.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_latest.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_latest.item IS 'Row of the probe that the figure is from, such as direct or depth 8';

@@ -15,12 +15,12 @@ const HEAD: &str = "\
 
 ## Functions
 
-Names stand without `io_probe_`. Columns in **bold** are those of `io_probe_X`; its twin `io_probe_X_full`
-takes the same arguments and returns all columns, also the [shared ones](#shared-columns) named below its own.
-A function without bold ones has no twin. Rows of a call share its duration, and most take turns. Until
-EXECUTE is granted, only the owner of the extension may call a function, unless it says otherwise. A probe of
-a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops, max_mib_s,
-max_util_pct and max_p99. A figure that is not known is NULL.";
+Names are shown without `io_probe_`. Columns in **bold** are those of `io_probe_X`. `io_probe_X_full` takes
+the same arguments and returns all columns, also the [shared columns](#shared-columns) named below its own. If
+no column is bold, there is no `_full` function. Rows of a call share its duration, and most take turns. Until
+EXECUTE is granted, only the owner of the extension may call a function, unless its text says otherwise. A
+probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops,
+max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
 
 /// What the page says once, in place of each comment.
 const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";
@@ -36,17 +36,17 @@ These mean the same in all functions that name them.";
 const TABLES: &str = "\
 ## Tables and views
 
-`\\d+` shows their columns, with what each means.
+`\\d+` shows their columns and what each means.
 
-**io_probe_X_history**, views: the rows of `io_probe_X_full` in the stored runs, behind run_id (of
-io_probe_runs), run_started_at (when the probe was called) and label (of the run). relid is an oid, since the
-relation may be gone, or in another cluster. X is";
+**io_probe_X_history**, views: the rows of `io_probe_X_full` in the stored runs. The first columns are run_id
+(of io_probe_runs), run_started_at (when the probe was called) and label (of the run). relid is an oid, since
+the relation may be gone, or in another cluster. X is";
 
 const SETTINGS: &str = "\
 ## Settings
 
-[settings.md](settings.md) says how to use them, `pg_settings` more of each. Where the range begins with 0, 0
-is no limit. Roles with GRANT SET ON PARAMETER may set what a superuser may.";
+[settings.md](settings.md) says how to use them; `pg_settings` says more about each. If the range begins with
+0, 0 means no limit. Roles with GRANT SET ON PARAMETER may set a superuser's settings, too.";
 
 /// The whole page.
 pub fn columns() -> String {

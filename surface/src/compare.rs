@@ -9,7 +9,7 @@ row! {
     row CompareRow "compare" everyday [probe, item, metric, a, b, ratio, verdict, remark] {
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<Text>,
-        /// Row of the probe, such as direct or depth 8; or the setting or argument that differs
+        /// Row of the probe, such as direct or depth 8, or the setting or argument that differs
         item: Option<Text>,
         /// The figure: a column of the probe; NULL for a setting
         metric: Option<Text>,
@@ -22,23 +22,24 @@ row! {
         /// b divided by a, to four digits
         ratio: Option<f64>,
         /// Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can't tell, or
-        /// other cause (as better or worse, but no setting that differs can touch it). NULL for a setting
+        /// other cause (better or worse, but no setting that differs can affect the figure). NULL for a
+        /// setting
         verdict: Option<&'static str>,
-        /// can't tell: what is lacking, such as how many more runs of each side. For a setting or an
+        /// For can't tell: what is missing, such as how many more runs of each side. For a setting or an
         /// argument: its values in a and b
         remark: Option<Text>,
-        /// Percent by which the greater figure must exceed the smaller to count: the error within the runs,
-        /// or the noise from run to run if that is larger. NULL if the noise is not known
+        /// The greater figure must exceed the smaller one by this percentage to count. It is the larger of
+        /// two: the error within the runs, and the noise from run to run. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Runs from which the noise is known: earlier ones of the same series, and those of the labels,
-        /// without disturbed ones. With fewer than 10 nothing can be told
+        /// Number of runs from which the noise is known: earlier runs of the same series, and runs of the
+        /// labels, without disturbed runs. With fewer than 10, the verdict is can't tell
         runs: Option<u32>,
-        /// How many more runs of each side may tell, if they are like these; NULL if none, more than 1,000,
-        /// or something else is lacking
+        /// How many more runs of each side may suffice for a verdict, if they are like these. NULL if none,
+        /// over 1,000, or something else is missing
         more_runs: Option<u32>,
-        /// Value of the setting on the side of a; NULL for a figure
+        /// Value of the setting in a; NULL for a figure
         a_setting: Option<Text>,
-        /// Value of the setting on the side of b
+        /// Value of the setting in b
         b_setting: Option<Text>,
         /// What was measured
         object: Option<Text>,
@@ -60,25 +61,25 @@ row! {
         metric: Text,
         /// Unit of the figure
         unit: Text,
-        /// Its geometric mean in up to 30 runs before the last runs
+        /// Geometric mean of the figure in up to 30 runs before the last runs
         before: Option<f64>,
-        /// Its geometric mean in the last runs
+        /// Geometric mean of the figure in the last runs
         now: Option<f64>,
         /// now divided by before, to four digits
         ratio: Option<f64>,
         /// Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can't tell
         verdict: &'static str,
-        /// Arguments in which this series differs from others of the same probe and object; for can't tell
-        /// what is lacking
+        /// Arguments in which this series differs from others of the same probe and object. For can't tell:
+        /// what is missing
         remark: Option<Text>,
-        /// Percent by which the greater figure must exceed the smaller to count; larger the more figures the
-        /// call compares. NULL if the noise is not known
+        /// The greater figure must exceed the smaller one by this percentage to count. It grows with the
+        /// number of figures that the call compares. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Earlier runs that count: without disturbed ones, if enough others are left; with fewer than 10
-        /// nothing can be told
+        /// Number of earlier runs that count. Disturbed runs don't count, if enough others are left. With
+        /// fewer than 10, the verdict is can't tell
         runs: u32,
-        /// How many more runs may tell (with argument last larger by as many), if they are like these; NULL
-        /// if none, more than 1,000, or something else is lacking
+        /// How many more runs may suffice for a verdict, if they are like these, and argument last grows by
+        /// as many. NULL if none, over 1,000, or something else is missing
         more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,
@@ -99,9 +100,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Monitor,
         comment: "\
-            Is run_b better or worse than run_a, by more than runs of the same configuration differ anyway? \
-            One row for each figure, then one for each setting and argument that differs. Reads stored runs \
-            only. pg_monitor may call it",
+            Tells whether run_b is better or worse than run_a, by more than runs of the same configuration \
+            differ anyway. There is one row for each figure, then one for each setting and argument that \
+            differs. Reads stored runs only. pg_monitor may call it",
         example: "public.stored(), public.stored()",
         errors: &[&["42704"]],
     },
@@ -115,9 +116,9 @@ pub const FUNCTIONS: &[Function] = &[
         comment: "\
             Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
             is the geometric mean over the latest 50 runs of a label in a series. It is compared with the \
-            other label's in the same series, or else of the same probe, object and arguments. Arguments \
-            that differ are shown. If the labels take turns, runs that are close in time count as pairs. \
-            pg_monitor may call it",
+            other label's figure in the same series, or else for the same probe, object and arguments. Rows \
+            show the arguments that differ. If the labels take turns, runs that are close in time count as \
+            pairs. pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
     },
@@ -129,11 +130,11 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Monitor,
         comment: "\
-            What moved by more than its noise: the last runs of each series (argument last says how many) \
-            against up to 30 runs before them. It shows what is in use (the current sync method, the \
-            kernel's readahead window, all paths but os), or all with all_items => true. If nothing has \
-            changed, one call in twenty should call any figure different (Holm's correction). Reads stored \
-            runs only. pg_monitor may call it",
+            Shows what changed by more than its noise. It compares the last runs of each series (argument \
+            last says how many) with up to 30 runs before them. It shows only what is in use (the current \
+            sync method, the kernel's readahead window, all paths except os); all_items => true shows all \
+            items. If nothing has changed, about one call in twenty calls a figure different by chance \
+            (Holm's correction). Reads stored runs only. pg_monitor may call it",
         example: "1",
         errors: &[],
     },

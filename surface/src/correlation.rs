@@ -12,27 +12,31 @@ row! {
     ] {
         /// The index
         index: Relation,
-        /// Correlation of the index's first column or expression by ANALYZE, -1 to 1
+        /// Correlation of the index's first column or expression that ANALYZE found, from -1 to 1
         correlation: Option<f64>,
-        /// Correlation that io_probe_correct keeps for the index, if the caller may see the statistics
+        /// Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the
+        /// statistics
         kept: Option<f64>,
-        /// Percent of the rows that lie far from those before and after them in the index. Up to 5 percent,
-        /// those next to one another on one block count once
+        /// Percent of the rows that lie far from the rows before and after them in the index. Up to 5
+        /// percent, such rows count once if they are next to each other on the same block
         scattered_pct: Option<f64>,
-        /// Blocks from which the other rows come at any moment: up to 4 if the table is in index order
+        /// Number of blocks from which the other rows come at any moment; up to 4 if the table is in index
+        /// order
         stretch_blks: Option<u64>,
-        /// Blocks that a range of 1 % of the index would visit if its rows lay together
+        /// Number of blocks that a range of 1 % of the index would visit if its rows were next to each other
         ordered_blks: Option<u64>,
-        /// Blocks that a range of 1 % of the index visits by the samples, each counted once
+        /// Number of different blocks that a range of 1 % of the index visits, estimated from samples
         range_blks: Option<u64>,
-        /// Part of range_blks reached in no order or backwards: the kernel does not read ahead
+        /// Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read
+        /// ahead
         random_blks: Option<u64>,
-        /// Access method of the index; only btree is looked at
+        /// Access method of the index; the function looks only at btree indexes
         method: Text,
         /// Table of the index
         relid: Relation,
-        /// Intervals of scattered_pct and stretch_blks; index entries looked at; ranges: for 0.01, 0.1, 1 and
-        /// 10 (percent of the index) {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}
+        /// Intervals of scattered_pct and stretch_blks; number of index entries that were read; ranges: for
+        /// ranges of 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks,
+        /// random_ci_blks}
         evidence: Option<Json>,
         ..caveats: CaveatColumns,
     }
@@ -48,10 +52,10 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Owner,
         comment: "\
-            Where the rows of a table's indexes lie, beside the correlation that the planner uses. Reads \
-            some pages of each btree index and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN \
-            on the table. What the caller may not see in the statistics (it takes SELECT, and no row-level \
-            security) is NULL",
+            Shows how the rows of a table lie in the order of each index, beside the correlation that the \
+            planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and \
+            SELECT or MAINTAIN on the table. Values from the statistics are NULL if the caller may not see \
+            them: that needs SELECT, and no row-level security",
         example: "'public.probed'",
         errors: &[],
     },
@@ -63,9 +67,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Advise,
         who: Who::Owner,
         comment: "\
-            Keeps a correlation, from 0 to 1, for a btree index; NULL forgets it. The planner uses it in all \
-            sessions that have loaded the library (session_preload_libraries = 'pg_io_probe'). Needs \
-            EXECUTE; the caller must own the table or, from PostgreSQL 17 on, have MAINTAIN on it",
+            Stores a correlation, from 0 to 1, for a btree index; NULL deletes it. The planner uses it in \
+            all sessions that have loaded the library (session_preload_libraries = 'pg_io_probe'). Needs \
+            EXECUTE. The caller must own the table or, in PostgreSQL 17 and later, have MAINTAIN on it",
         example: "'public.corrected_pkey', 0.5",
         errors: &[&["25006", "22003", "22P02"]],
     },

@@ -13,29 +13,31 @@ row! {
     ] {
         /// Requests in flight
         depth: u32,
-        /// Fetches a second of wall-clock time
+        /// Fetches a second
         iops: Option<f64>,
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
-        /// Is it the smallest depth as good as the fastest (not surely slower by over 5 %, nor seemingly by
-        /// 10 %)? NULL under a rate limit, or if a depth has no interval
+        /// Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over
+        /// 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence
+        /// interval
         best: Option<bool>,
-        /// Is it the depth with the most iops of those whose p99_us is at most argument p99? NULL without
-        /// that argument
+        /// Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that
+        /// argument
         best_within: Option<bool>,
         /// pread: one read at a time; io_uring, threads: several
         engine: Option<&'static str>,
-        /// Blocks fetched at this depth, with holes
+        /// Number of blocks fetched at this depth, with holes (blocks never written)
         blks: u64,
-        /// Wall clock of this depth in ms
+        /// Elapsed time of this depth in ms
         elapsed_ms: Option<f64>,
         /// Percent of all fetches of the call that came from the device
         device_pct: Option<f64>,
-        /// Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read
+        /// Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not
+        /// read
         hole_blks: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -63,10 +65,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-            Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to \
-            64), and marks the knee of the curve as best. With p99, such as '2 ms', it also marks the depth \
-            that gives the most within it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the \
-            relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
+        Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). \
+        Marks as best the smallest depth that is as good as the fastest. With p99, such as '2 ms', it also \
+        marks the fastest depth with a p99_us up to that. Evicts nothing. Needs EXECUTE, and SELECT or \
+        MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
     example: "'public.probed', '{1,2}', '6 ms', p99 => '2 ms'",
     errors: &[],
 }];

@@ -7,56 +7,59 @@ use crate::row::{Row, row};
 use crate::value::{Relation, Text};
 
 row! {
-    /// one plan node; if the query was executed, the last row has the sums and no node_id. If it was not,
-    /// columns that only a run can fill are NULL
+    /// one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If it
+    /// was not executed, columns that need a run are NULL
     row ExplainRow "explain" everyday [
         node, relid, self_ms, io_ms, os_mib, device_mib, temp_mib
     ] {
-        /// Number of the node, from 1, in the order of EXPLAIN; NULL for the sums
+        /// Number of the node, from 1, in the order of EXPLAIN; NULL in the row of sums
         node_id: Option<u32>,
         /// Number of the node above it; NULL for the top node
         parent_id: Option<u32>,
-        /// Levels below the top node, which has 0
+        /// Level of the node; the top node has 0
         level: u32,
-        /// As EXPLAIN prints it; of the sums: the disk (at least half of the time was waiting for it), partly
-        /// the disk (a tenth), not the disk, or unknown
+        /// Type of the node as EXPLAIN prints it. In the row of sums: the disk (the query waited for it for
+        /// at least half of the time), partly the disk (for at least a tenth), not the disk, or unknown
         node_type: Text,
-        /// node_type, indented by level; of the sums behind =
+        /// node_type, indented by level; in the row of sums after =
         node: Text,
-        /// Table that the node reads, modifies, or (Bitmap Index Scan) works for; joins with every probe
+        /// Table that the node reads or modifies (of a Bitmap Index Scan: the index's table). Join it with
+        /// relid of any probe
         relid: Option<Relation>,
         /// Index that the node reads
         indexid: Option<Relation>,
-        /// Name in the query of what the node scans
+        /// Name in the query for what the node scans
         alias: Option<Text>,
         /// How the node reaches its blocks: sequential, random or bitmap; NULL if it scans nothing
         access: Option<&'static str>,
-        /// Blocks found in shared buffers by the node itself, as all figures
+        /// Blocks found in shared buffers. All figures are of the node itself, without the nodes below it,
+        /// unless the column says otherwise
         shared_blks_hit: Option<u64>,
         /// Blocks read into shared buffers
         shared_blks_read: Option<u64>,
         /// MiB read from the OS cache; NULL if unknown
         os_mib: Option<f64>,
-        /// MiB fetched from the device, with what the kernel read ahead, also in vain
+        /// MiB fetched from the device. The kernel's readahead counts, even if nobody needed it
         device_mib: Option<f64>,
-        /// MiB of temporary files read and written
+        /// MiB of temporary files that were read and written
         temp_mib: Option<f64>,
         /// Blocks of temporary files read
         temp_blks_read: Option<u64>,
         /// Blocks of temporary files written
         temp_blks_written: Option<u64>,
-        /// Part of self_ms that the node waited for blocks of tables and indexes; of parallel processes the
-        /// mean, as all times. Of a plan NULL without track_io_timing
+        /// Part of self_ms in which the node waited for blocks of tables and indexes. All times are means
+        /// over parallel processes. For a plan from elsewhere NULL without track_io_timing
         io_ms: Option<f64>,
-        /// Part of self_ms spent on temporary files: a sort, a hash or a CTE that spilled
+        /// Part of self_ms for temporary files: a sort, a hash or a CTE did not fit into memory
         temp_io_ms: Option<f64>,
-        /// Part of total_ms that the node itself took. With many short calls it is sampled every ms
+        /// Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms
         self_ms: Option<f64>,
-        /// ms in the node and below it
+        /// Time in ms of the node and of the nodes below it
         total_ms: Option<f64>,
-        /// Processes that ran this part of the plan: below a Gather the workers and the leader, else 1
+        /// Number of processes that ran this part of the plan: below a Gather the workers and the leader,
+        /// else 1
         processes: Option<u64>,
-        /// Rows per loop that the planner expected
+        /// Rows per loop that the planner estimated
         plan_rows: Option<f64>,
         /// Rows per loop that the node returned
         actual_rows: Option<f64>,
@@ -70,15 +73,15 @@ row! {
         local_blks_hit: Option<u64>,
         /// Blocks of temporary tables read
         local_blks_read: Option<u64>,
-        /// Part of io_ms for blocks of temporary tables; NULL up to PostgreSQL 16
+        /// Part of io_ms for blocks of temporary tables; NULL before PostgreSQL 17
         local_io_ms: Option<f64>,
-        /// ms of waiting by measured times: if io_ms is far above, requests queued or others used the device.
-        /// NULL unless one process ran it
+        /// Predicted wait in ms, from measured times. If io_ms is much longer, requests queued or others used
+        /// the device. NULL if several processes ran the node
         expected_ms: Option<f64>,
-        /// Predicted ms if all of shared_blks_read came from the OS cache
+        /// Predicted ms if all shared_blks_read came from the OS cache
         os_ms: Option<f64>,
-        /// Predicted ms if all came from the device, in the node's order; io_ms is less if waiting overlaps
-        /// with work (from 18 on)
+        /// Predicted ms if all shared_blks_read came from the device, in the node's order. In PostgreSQL 18
+        /// and later io_ms is shorter if waiting overlaps with work
         device_ms: Option<f64>,
     }
 }
@@ -106,12 +109,12 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Everyone,
         comment: "\
-            Plan of one query, a row per node. With execute => true the query is run, read-only: each row \
-            has the blocks and times of the node itself and who served them, a last row the sums and whether \
-            it was the disk. Everyone may call it. Options: page_cost (rows of io_probe_page_cost to predict \
-            from, instead of those that this session measured last), exact (from PostgreSQL 18 on with I/O \
-            workers: the backend itself reads, with effective_io_concurrency 0, so that each node's bytes \
-            are its own)",
+            Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then \
+            each row has the blocks and times of the node itself, and which tier served the blocks. The last \
+            row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: \
+            page_cost (rows of io_probe_page_cost for the predictions, instead of the last ones of this \
+            session), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with \
+            effective_io_concurrency 0, so that the bytes of each node are exact)",
         example: "'SELECT FROM public.probed', true",
         errors: &[QUERY],
     },
@@ -123,9 +126,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Everyone,
         comment: "\
-            Shows the same of an EXPLAIN (FORMAT JSON) that was taken elsewhere, as by auto_explain: \
-            io_probe_explain(plan => '...'). Names, sizes and settings are looked up in this database. \
-            Everyone may call it. Option page_cost: as for a query",
+            Shows the same for a plan by EXPLAIN (FORMAT JSON) from elsewhere, such as auto_explain: \
+            io_probe_explain(plan => '...'). Looks up names, sizes and settings in this database. Everyone \
+            may call it. Option page_cost: as for a query",
         example: "plan => '[{\"Plan\": {\"Node Type\": \"Seq Scan\", \"Schema\": \"public\", \
             \"Relation Name\": \"probed\"}}]'",
         errors: &[QUERY],
@@ -138,9 +141,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Everyone,
         comment: "\
-            EXPLAIN (ANALYZE, BUFFERS) of a query that reads, with a line behind the Buffers of each node: \
-            who served its reads, and how long it waited; the last line says whether it was the disk. \
-            Everyone may call it",
+            Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one \
+            more line says which tier served its reads, and how long it waited. The last line says whether \
+            the disk was the cause. Everyone may call it",
         example: "'SELECT FROM public.probed'",
         errors: &[QUERY],
     },

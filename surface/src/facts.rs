@@ -9,19 +9,20 @@ row! {
     row DeviceRow "device" everyday [
         object, spcname, device, scheduler, read_ahead_kb, rotational, fs_type, write_cache, status
     ] {
-        /// What lies there: tablespace, wal or temp (temporary files of this session)
+        /// What the directory is for: tablespace, wal or temp (temporary files of this session)
         object: &'static str,
         /// Name of the tablespace; NULL for the WAL
         spcname: Option<Text>,
-        /// The disk that does the I/O, below partitions, LVM, encryption and software RAID; a row for each
+        /// The disk that does the I/O, below partitions, LVM, encryption and software RAID. There is a row
+        /// for each disk
         device: Option<Text>,
         /// I/O scheduler in force on the device
         scheduler: Option<Text>,
-        /// Readahead window in kB; an open file keeps the one with which it was opened
+        /// Readahead window in kB. An open file keeps the window with which it was opened
         read_ahead_kb: Option<u64>,
         /// read_ahead_kb in sectors of 512 bytes, as blockdev --getra
         read_ahead_sectors: Option<u64>,
-        /// Does the device call itself rotating? Virtual disks often do so wrongly
+        /// Does the device report that it rotates? Virtual disks often report this wrongly
         rotational: Option<bool>,
         /// Type of the file system
         fs_type: Option<Text>,
@@ -29,13 +30,13 @@ row! {
         mount_point: Option<Text>,
         /// Directory of the object, symbolic links resolved
         directory: Text,
-        /// Bytes that are free for others than root
+        /// Bytes that are free for users other than root
         fs_free_bytes: Option<u64>,
         /// Mount options of the file system
         mount_options: Option<Text>,
-        /// What the file system sits on: a partition, dm, md or the disk
+        /// Block device of the file system: a partition, dm, md or the disk
         top_device: Option<Text>,
-        /// Model as the device states it
+        /// Model name that the device reports
         model: Option<Text>,
         /// Schedulers that the kernel offers
         schedulers: Option<Vec<String>>,
@@ -47,32 +48,32 @@ row! {
         max_hw_sectors_kb: Option<u64>,
         /// Smallest unit in bytes that can be addressed
         logical_block_size: Option<u64>,
-        /// Smallest unit in bytes that it writes without reading first
+        /// Smallest unit in bytes that the device writes without reading first
         physical_block_size: Option<u64>,
         /// Allocation unit of the file system in bytes
         fs_block_size: Option<u64>,
-        /// Request size in bytes that it prefers; 0 if it states none
+        /// Request size in bytes that the device prefers; 0 if it reports none
         optimal_io_size: Option<u64>,
-        /// Bytes by which it is out of alignment
+        /// Number of bytes by which the device is not aligned
         alignment_offset: Option<i64>,
         /// First sector of the partition
         start_sector: Option<u64>,
-        /// Does it start on a boundary of physical_block_size and optimal_io_size?
+        /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
         aligned: Option<bool>,
         /// Size of the device in bytes
         size_bytes: Option<u64>,
         /// Is the device read only?
         read_only: Option<bool>,
         /// write back: the device has a volatile cache, which a sync must flush; write through: it has none,
-        /// or says so
+        /// or reports none
         write_cache: Option<Text>,
         /// Can a single write pass the device's volatile cache (Force Unit Access)?
         fua: Option<bool>,
-        /// 0: requests are merged; 1: only simple merges; 2: none
+        /// 0: the kernel merges requests; 1: only in simple cases; 2: never
         nomerges: Option<i16>,
-        /// Multiple in bytes that O_DIRECT requires; 0: no O_DIRECT here
+        /// O_DIRECT requires multiples of this many bytes; 0: O_DIRECT is not possible
         direct_io_align: Option<u64>,
-        /// ok, or unsupported if no block device is known behind the directory
+        /// ok; unsupported: no block device is known behind the directory
         status: &'static str,
         /// What could not be found out, and why
         notes: Vec<String>,
@@ -92,7 +93,7 @@ row! {
         reads_merged: u64,
         /// Bytes read
         read_bytes: u64,
-        /// ms that reads took, summed, with queueing; 0 again after 2^32, as all ms here
+        /// Sum of the ms that reads took, with queueing. All ms here begin again with 0 after 2^32
         read_ms: u64,
         /// Writes completed
         writes: u64,
@@ -100,25 +101,25 @@ row! {
         writes_merged: u64,
         /// Bytes written
         write_bytes: u64,
-        /// ms that writes took
+        /// Sum of the ms that writes took
         write_ms: u64,
-        /// Discards completed; NULL before Linux 4.18, as the next three
+        /// Discards completed; this column and the next three are NULL before Linux 4.18
         discards: Option<u64>,
         /// Discards merged into queued ones
         discards_merged: Option<u64>,
         /// Bytes discarded
         discard_bytes: Option<u64>,
-        /// ms that discards took
+        /// Sum of the ms that discards took
         discard_ms: Option<u64>,
-        /// Flushes completed; NULL before Linux 5.5, as flush_ms
+        /// Flushes completed; this column and flush_ms are NULL before Linux 5.5
         flushes: Option<u64>,
-        /// ms that flushes took
+        /// Sum of the ms that flushes took
         flush_ms: Option<u64>,
         /// Requests in flight when the counters were read
         in_flight: u64,
-        /// ms with a request in flight
+        /// Number of ms with a request in flight
         io_ms: u64,
-        /// ms that all requests took, summed
+        /// Sum of the ms that all requests took
         weighted_io_ms: u64,
     }
 }
@@ -130,17 +131,17 @@ row! {
         fork: &'static str,
         /// Blocks of the fork
         blks_total: u64,
-        /// Blocks in shared buffers (of a temporary table: in the session's own)
+        /// Blocks in shared buffers (temporary table: in the session's local buffers)
         shared_blks: u64,
         /// Percent of the fork in shared buffers; NULL if it is empty
         shared_pct: Option<f64>,
-        /// Bytes in the OS cache; NULL on ZFS, which has a cache of its own
+        /// Bytes in the OS cache; NULL on ZFS, which has its own cache
         os_cached_bytes: Option<u64>,
         /// Percent of the fork in the OS cache; NULL if it is empty, and on ZFS
         os_pct: Option<f64>,
-        /// Bytes in the OS cache that are not on storage yet; NULL before Linux 6.5
+        /// Bytes in the OS cache that are not yet on storage; NULL before Linux 6.5
         os_dirty_bytes: Option<u64>,
-        /// Bytes of blocks never written: the device has nothing to read for them
+        /// Bytes of blocks that were never written: the device reads nothing for them
         hole_bytes: u64,
     }
 }
@@ -152,13 +153,13 @@ row! {
         fork: &'static str,
         /// Blocks in shared buffers before the call
         shared_blks_before: u64,
-        /// Blocks in shared buffers after it; PostgreSQL 15 and 16 cannot evict them
+        /// Blocks in shared buffers after the call; PostgreSQL 15 and 16 can't evict them
         shared_blks_after: u64,
         /// Bytes in the OS cache before the call
         os_bytes_before: u64,
-        /// Bytes in the OS cache after it
+        /// Bytes in the OS cache after the call
         os_bytes_after: u64,
-        /// Is nothing of the fork left in either cache?
+        /// Is nothing of the fork in either cache now?
         complete: bool,
         /// Why something stayed in a cache
         notes: Vec<String>,
@@ -170,15 +171,15 @@ row! {
     row ProgressRow "progress" everyday [] {
         /// Server process that runs the probe
         pid: i32,
-        /// Relation that it reads; NULL if none, or of another database
+        /// Relation that the probe reads; NULL if it reads none, or one of another database
         relid: Option<Relation>,
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<&'static str>,
-        /// Path that it measures now; of sync the section, of readahead the mode, of evict the fork
+        /// Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork
         path: Option<String>,
-        /// Blocks done on this path; of sync and readahead turns, of iostat samples
+        /// Blocks done on this path; for sync and readahead turns, for iostat samples
         done: i64,
-        /// What done can reach; 0 if unknown. A bound may end it earlier
+        /// Value of done at the end; 0 if unknown. A limit may end the probe earlier
         total: i64,
         /// When the call started
         started_at: Timestamp,
@@ -190,11 +191,11 @@ row! {
     row CheckRow "check" everyday [] {
         /// What was looked at
         item: Text,
-        /// ok or unsupported (this kernel or server lacks it)
+        /// ok; unsupported: this kernel or server does not have it
         status: &'static str,
         /// What was found
         value: Text,
-        /// What it means for probes, or what would change it; NULL if the status is ok
+        /// What it means for probes, or how to change it; NULL if status is ok
         what_to_do: Option<Text>,
     }
 }
@@ -209,8 +210,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            Devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and \
-            /sys, and causes no I/O. pg_monitor may call it",
+            Shows the devices behind the tablespaces, the WAL and temporary files, and their settings. Reads \
+            /proc and /sys, and causes no I/O. pg_monitor may call it",
         example: "",
         errors: &[],
     },
@@ -222,7 +223,7 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            Cumulative counters of the devices below the server, since each appeared. Causes no I/O. \
+            Shows cumulative counters of the server's devices, since each device appeared. Causes no I/O. \
             pg_monitor may call it",
         example: "",
         errors: &[],
@@ -235,8 +236,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Look,
         who: Who::Monitor,
         comment: "\
-            How much of a relation is in shared buffers and in the OS page cache. Walks all buffer headers; \
-            reads no data. pg_monitor may call it",
+            Shows how much of a relation is in shared buffers and in the OS page cache. Looks at all buffer \
+            headers, but reads no data. pg_monitor may call it",
         example: "'public.probed'",
         errors: &[],
     },
@@ -248,9 +249,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Measure,
         who: Who::Owner,
         comment: "\
-            Writes the dirty pages of a relation, then drops it from the OS page cache and, from PostgreSQL \
-            17 on, from shared buffers, for all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the \
-            relation",
+            Writes the dirty pages of a relation. Then drops it from the OS page cache and, in PostgreSQL 17 \
+            and later, from shared buffers. This affects all sessions. Needs EXECUTE, and SELECT or MAINTAIN \
+            on the relation",
         example: "'public.probed'",
         errors: &[],
     },
@@ -261,7 +262,7 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&ProgressRow::TYPE, 1),
         group: Group::Look,
         who: Who::Monitor,
-        comment: "What the probes of all sessions are doing now, one row per probe. pg_monitor may call it",
+        comment: "Shows what the probes of all sessions do now, one row per probe. pg_monitor may call it",
         example: "",
         errors: &[],
     },
@@ -272,8 +273,7 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&CheckRow::TYPE, 20),
         group: Group::Look,
         who: Who::Monitor,
-        comment: "\
-            What this server and its kernel allow. Reads no data. pg_monitor may call it",
+        comment: "Shows what this server and its kernel allow. Reads no data. pg_monitor may call it",
         example: "",
         errors: &[],
     },

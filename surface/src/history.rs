@@ -16,11 +16,12 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Owner,
         comment: "\
-            Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights, and returns rows \
-            and circumstances as one value for io_probe_import, here or on another server. args are the \
-            probe's arguments by name. If storage or the server fails the probe, its status is failed; if \
-            another probe is running or the device too busy, skipped; both with a WARNING. Stores nothing, \
-            so it works on a standby. Needs EXECUTE on the probe (its _full function), and what that needs",
+            Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights. Returns rows and \
+            circumstances as one value for io_probe_import, here or on another server. args are the probe's \
+            arguments by name. If storage or the server makes the probe fail, status is failed. If another \
+            probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores \
+            nothing, so it works on a standby. Needs EXECUTE on the probe's _full function, and the rights \
+            that the probe needs",
         example: r#"'ping', 'public.probed', '{"count": 1, "mode": "write", "every": "0"}'"#,
         errors: &[FILES, QUERY, STORED],
     },
@@ -32,8 +33,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Owner,
         comment: "\
-            Stores what io_probe_measure returned, here or on another server, under an optional label, and \
-            returns the number of the run. Needs EXECUTE",
+            Stores a result of io_probe_measure, from here or from another server, with an optional label. \
+            Returns the number of the run. Needs EXECUTE",
         example: "public.measured(), 'imported'",
         errors: &[STORED],
     },
@@ -50,8 +51,9 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Owner,
         comment: "\
-            Runs a probe as io_probe_measure does, stores the result under an optional label, and returns \
-            the number of the run. Needs EXECUTE on the probe (its _full function), and what that needs",
+            Runs a probe as io_probe_measure does, and stores the result with an optional label. Returns the \
+            number of the run. Needs EXECUTE on the probe's _full function, and the rights that the probe \
+            needs",
         example: r#"'seqscan', 'public.probed', '{"cold": true, "duration": "9 ms"}', 'recorded'"#,
         errors: &[FILES, QUERY, STORED],
     },
@@ -63,8 +65,8 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Keep,
         who: Who::Owner,
         comment: "\
-            Deletes the stored runs that started longer ago than keep, and returns their number. Less than a \
-            day is refused unless force is true. Needs EXECUTE",
+            Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a \
+            keep under a day unless force is true. Needs EXECUTE",
         example: "'1 year'",
         errors: &[&["22008", "25006"]],
     },

@@ -11,12 +11,12 @@ row! {
     row IostatRow "iostat" everyday [
         sample, device, util_pct, aqu_sz, r_s, rmib_s, r_await_ms, wmib_s, w_await_ms, doubt
     ] {
-        /// End of the interval
+        /// When the interval ended
         sampled_at: Option<Timestamp>,
         /// Kernel name of the device, such as vda; NULL if none is known
         device: Option<Text>,
-        /// Percent of the interval with a request in flight (up to 102: the kernel's clock is coarse). A
-        /// device that serves many at a time is not saturated at 100
+        /// Percent of the interval with a request in flight (up to 102, since the kernel's clock is coarse).
+        /// A device that serves many requests at a time may do more even at 100
         util_pct: Option<f64>,
         /// Mean number of requests queued or in flight
         aqu_sz: Option<f64>,
@@ -54,29 +54,31 @@ row! {
         f_s: Option<f64>,
         /// Mean ms of a flush
         f_await_ms: Option<f64>,
-        /// Percent of the machine's CPU time in user code, with niced processes and guests. The five cpu_
+        /// Percent of the machine's CPU time in user code, with nice processes and guests. The five cpu_
         /// columns add up to 100
         cpu_user_pct: Option<f64>,
-        /// Percent in the kernel, with interrupts
+        /// Percent of the CPU time in the kernel, with interrupts
         cpu_system_pct: Option<f64>,
-        /// Percent idle with I/O outstanding: a hint, not a measure of storage
+        /// Percent of the CPU time that was idle while I/O was in flight: a hint, not a measure of storage
         cpu_iowait_pct: Option<f64>,
-        /// Percent idle without I/O outstanding
+        /// Percent of the CPU time that was idle without I/O in flight
         cpu_idle_pct: Option<f64>,
-        /// Percent that the hypervisor gave to others
+        /// Percent of the CPU time that the hypervisor gave to others
         cpu_steal_pct: Option<f64>,
         /// Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)
         io_pressure_pct: Option<f64>,
         /// Percent of the interval in which all tasks that had work waited for I/O (full of
         /// /proc/pressure/io)
         io_pressure_full_pct: Option<f64>,
-        /// Part of rmib_s that the server's cgroup read; NULL without a cgroup that counts I/O
+        /// MiB a second that the server's cgroup read, a part of rmib_s; NULL without a cgroup that counts
+        /// I/O
         cgroup_rmib_s: Option<f64>,
-        /// Part of wmib_s that the server's cgroup wrote; NULL as cgroup_rmib_s
+        /// MiB a second that the server's cgroup wrote, a part of wmib_s; NULL without a cgroup that counts
+        /// I/O
         cgroup_wmib_s: Option<f64>,
         /// Number of the interval, from 1
         sample: Option<u32>,
-        /// How long the interval really lasted, in ms
+        /// Measured length of the interval in ms
         elapsed_ms: Option<f64>,
         ..caveats: CaveatColumns,
     }
@@ -94,10 +96,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Look,
     who: Who::Monitor,
     comment: "\
-        Watches devices for count intervals, as iostat -x does, with CPU use and I/O pressure: those behind \
-        the tablespaces, the WAL and temporary files, or the one that option device names. The first row is \
-        the first interval, never the time since boot. Causes no I/O, and runs beside a probe. pg_monitor \
-        may call it. Options: device",
+        Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It \
+        watches the devices behind the tablespaces, the WAL and temporary files, or the device that option \
+        device names. The first row is the first interval, not the time since boot. Causes no I/O, and may \
+        run while a probe runs. pg_monitor may call it. Options: device",
     example: "'10 ms'",
     errors: &[],
 }];

@@ -11,55 +11,56 @@ row! {
     row MixRow "mix" everyday [
         load, read_pct, write_pct, reads_s, r_p50_us, r_p99_us, writes_s, w_p50_us, w_p99_us, doubt
     ] {
-        /// bend: the greatest load that was carried, as all lesser ones were (first row; NULL figures if none
-        /// was); others: what they send, or sent in the stored run (with like); reads alone, writes alone: as
-        /// fast as they were answered; cell: both at these shares
+        /// bend (first row): the greatest load that the device answered in time, together with all smaller
+        /// loads; its figures are NULL if there is none. others (with like): the load of others, now or in
+        /// the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at
+        /// these shares
         load: &'static str,
-        /// Reads that were sent, in percent of those of reads alone, or with like of those of others
+        /// Reads that were sent, in percent of the row reads alone (with like: of the row others)
         read_pct: Option<u32>,
-        /// Writes that were sent, in percent of those of writes alone, or with like of those of others
+        /// Writes that were sent, in percent of the row writes alone (with like: of the row others)
         write_pct: Option<u32>,
         /// Reads a second that were answered
         reads_s: Option<f64>,
-        /// Median of a read in us to its answer, from when it was sent, or due if it waited for others; NULL
-        /// if fewer than ten lie above it, as for all percentiles
+        /// Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer
+        /// than ten requests took longer
         r_p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the time of a read in us
         r_p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the time of a read in us
         r_p99_us: Option<f64>,
-        /// How many reads there are in each range of latencies that has some, as histogram of io_probe_depth
+        /// Number of reads in each range of latencies that has some, as histogram of io_probe_depth
         r_histogram: Option<Json>,
-        /// Writes per second that were answered
+        /// Writes a second that were answered
         writes_s: Option<f64>,
         /// Median time of a write in us, with its sync if writing is wal
         w_p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the time of a write in us
         w_p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the time of a write in us
         w_p99_us: Option<f64>,
-        /// How many writes there are in each range of latencies that has some, as histogram of io_probe_depth
+        /// Number of writes in each range of latencies that has some, as histogram of io_probe_depth
         w_histogram: Option<Json>,
-        /// Were at least 95 % of the requests that were sent answered in time, on both sides? If not,
-        /// percentiles are too low: what was not answered is in none. NULL for a side alone
+        /// Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles
+        /// are too low: they don't count unanswered requests. NULL for reads alone and writes alone
         carried: Option<bool>,
-        /// Reads a second that were sent; NULL: as fast as they were answered
+        /// Reads a second that were sent. NULL: each was sent after an answer
         sent_reads_s: Option<f64>,
-        /// Writes a second that were sent; NULL: as fast as they were answered
+        /// Writes a second that were sent. NULL: each was sent after an answer
         sent_writes_s: Option<f64>,
-        /// data: blocks at random; sequential: 256 kB one behind the other; wal: a WAL block and fdatasync
+        /// data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync
         writing: &'static str,
         /// Size of a read in kB
         read_kb: u32,
         /// Size of a write in kB
         write_kb: u32,
-        /// Most reads in flight, and most writes; writes of wal are one at a time
+        /// Most reads in flight, and also most writes in flight. With wal there is one write at a time
         depth: u32,
-        /// Time in ms that counts
+        /// Measured time in ms
         elapsed_ms: Option<f64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -87,18 +88,18 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        What reads take while others write: random reads of the relation beside writes of a scratch file, \
-        past the OS page cache. First each side alone, as fast as it is answered with depth requests in \
-        flight; then both, sent at even distances at each pair of shares (percent) of those rates. The \
-        first row says where the device bends. shares are by default 0, 20, 40, 60 and 80. like => 'now' \
-        first listens to what others send to the devices, and then sends 1, 2 and 4 times as much of the \
-        same size, both sides alike: the first row says how much of it is carried. like => '17' takes what \
-        the stored run 17 of io_probe_iostat saw of the device instead. spcname is a tablespace to try \
-        instead of the relation's own: scratch files there are read and written. writing: data (blocks \
-        at random, in the relation's tablespace), sequential (as a backup or COPY) or wal (WAL blocks, \
-        each synced, beside the WAL). All rows take turns and share the duration. Needs EXECUTE, also on \
-        io_probe_sync, and SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not \
-        the database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
+        Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a \
+        scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as \
+        possible with depth requests in flight. Then it sends both at even intervals, at each pair of \
+        shares: a share is a percentage of the rate of reads alone, or of writes alone. shares are by \
+        default 0, 20, 40, 60 and 80. The first row says where the device can't keep up any more. like => \
+        'now' first watches what others send to the devices. Then it sends 1, 2 and 4 times as many requests \
+        of the same sizes. like => '17' takes the load from the stored run 17 of io_probe_iostat. spcname is \
+        another tablespace to try: there it reads and writes scratch files. writing: data (random blocks, in \
+        the relation's tablespace), sequential (as a backup or COPY) or wal (WAL blocks with a sync each, in \
+        the folder of the WAL). All rows take turns and share the duration. Needs EXECUTE, also on \
+        io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the \
+        database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "'public.probed', shares => '{50}', duration => '60 ms'",
     errors: &[FILES],
 }];

@@ -10,29 +10,31 @@ row! {
     row PageCostRow "page_cost" everyday [
         tier, pattern, density, depth, block_us, err_pct, tuple_us, blks, relid, doubt
     ] {
-        /// What serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple
+        /// Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern
+        /// tuple
         tier: &'static str,
-        /// sequential: in order; random: one block after the other in no order, as an index scan; sparse:
+        /// sequential: in order; random: one block at a time in random order, as an index scan; sparse:
         /// ascending with gaps, as a bitmap heap scan; tuple: the executor's work on the tuples of a block
         pattern: &'static str,
-        /// Pattern sparse: share of the blocks that is read, over 0 and at most 1; else NULL
+        /// Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns
         density: Option<f64>,
-        /// Reads in flight: 1 for random, effective_io_concurrency for sparse (0: when needed); NULL if the
-        /// server decides
+        /// Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it
+        /// is needed); NULL if the server decides
         depth: Option<u32>,
-        /// us per block read, without the work on its tuples; for pattern tuple, that work
+        /// us per block, without the work on its tuples; for pattern tuple, only that work
         block_us: Option<f64>,
-        /// Blocks that were timed; for pattern tuple, tuples
+        /// Number of blocks that were timed; for pattern tuple, number of tuples
         blks: u64,
-        /// Percent of the blocks that the OS cache held before
+        /// Percent of the blocks that were in the OS cache before
         os_pct: Option<f64>,
-        /// Pattern tuple: us per tuple in a count of all, without the page; else NULL
+        /// Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other
+        /// patterns
         tuple_us: Option<f64>,
-        /// Turns, also those that block_us leaves out; of pattern tuple pairs of counts
+        /// Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts
         turns: u64,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -57,15 +59,14 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-            Times what planner costs stand for: reading a block from shared buffers, the OS page cache and \
-            the device, in order, at random, and ascending with gaps at several densities and \
-            effective_io_concurrency settings. Takes 14 s by default, up to twice that if a time is not \
-            known to within a tenth by then. What it reads from the device it drops from the OS page cache \
-            afterwards. Of a cached relation the device has one row, of random reads by O_DIRECT. Only with \
-            cold => true, which needs EXECUTE on io_probe_evict, are pages evicted that were cached before. \
-            Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (for each of \
-            sequential, random and the depths of sparse; all together may read their sum), max_iops, \
-            max_mib_s, max_util_pct, max_p99, precision, wait",
+        Times the operations behind planner costs: reading a block from shared buffers, the OS page cache \
+        and the device, in order, at random, and ascending with gaps at several densities and \
+        effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if a time is not known to \
+        within a tenth by then. Afterwards it drops from the OS page cache what it read from the device. \
+        cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without it, a \
+        cached relation has one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or \
+        MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for the \
+        depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{1}', '{1}', '2 ms', cold => true",
     errors: &[],
 }];

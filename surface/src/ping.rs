@@ -11,21 +11,21 @@ row! {
     row PingRow "ping" everyday [request, op, path, lat_us, served_by, blkno, relid, doubt] {
         /// Number of the request, from 1
         request: Option<u64>,
-        /// read: a block of the relation; write: one of a scratch file
+        /// read: a block of the relation; write: a block of a scratch file
         op: Option<&'static str>,
-        /// Is it the first read or the first write? Leave it out of means
+        /// Is it the first read or the first write? Don't count it in a mean
         warmup: Option<bool>,
-        /// Time of the system call in us; no sync follows a write. NULL if the row is void
+        /// Time of the system call in us; a write is not synced. NULL if the row is void
         lat_us: Option<f64>,
-        /// Of a read: os if the block was in the OS cache, else device
+        /// os: the block that was read had been in the OS cache; device: it had not. NULL for a write
         served_by: Option<&'static str>,
-        /// direct: O_DIRECT; os: through the OS cache
+        /// direct: by O_DIRECT; os: through the OS cache
         path: &'static str,
         /// Block of the relation that was read
         blkno: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -51,11 +51,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Sends count single requests, one at a time at intervals of every, and times each. mode: read (random \
-        blocks of the relation), write (of a scratch file in its tablespace) or pingpong (in turn). path: \
-        direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation; modes that write need EXECUTE \
-        on io_probe_sync too, and CREATE on its tablespace if that is not the database's own. Options: \
-        max_p99, seed, wait",
+        Sends single requests and times each: count gives their number, every the interval. mode: read \
+        (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong \
+        (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the \
+        relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is \
+        not the database's default. Options: max_p99, seed, wait",
     example: "'public.probed', mode => 'pingpong', every => '0', count => 2",
     errors: &[FILES],
 }];

@@ -12,23 +12,24 @@ row! {
     row RandomRow "random" everyday [
         path, iops, err_pct, p50_us, p99_us, os_us, device_us, device_pct, relid, doubt
     ] {
-        /// direct: O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache
+        /// direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the
+        /// OS cache
         path: &'static str,
-        /// Fetches a second of wall clock, without warm-up, holes and filling the queue; under a rate limit
-        /// what that allowed
+        /// Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate
+        /// that the limit allowed
         iops: Option<f64>,
-        /// 99.9th percentile of the latency in us; NULL if fewer than ten lie above it
+        /// 99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer
         p999_us: Option<f64>,
         /// Greatest latency in us
         max_us: Option<f64>,
-        /// Blocks fetched, each once, with warm-up and holes
+        /// Number of blocks fetched, with warm-up and holes; each block is fetched once
         blks: u64,
-        /// Was every block fetched? If not, a note says why
+        /// Was every block fetched? If not, notes says why
         complete: bool,
-        /// true: verified that no cache served a fetch, or (after cold => true) only with what this run's
-        /// readahead had brought in
+        /// true: no cache served a fetch, or only (after cold => true) with blocks from this run's own
+        /// readahead
         cold: Option<bool>,
-        /// Wall clock in ms, with pauses, without evicting
+        /// Elapsed time in ms, with pauses, without evicting
         elapsed_ms: Option<f64>,
         /// iops times the block size, in MiB a second
         mib_s: Option<f64>,
@@ -38,37 +39,40 @@ row! {
         os_us: Option<f64>,
         /// Mean latency in us of fetches from the device
         device_us: Option<f64>,
-        /// Fetches from shared buffers (or the session's own)
+        /// Fetches from shared buffers (temporary table: from the session's local buffers)
         shared_blks_hit: Option<u64>,
-        /// Fetches of blocks that were wholly in the OS cache
+        /// Fetches of blocks that were completely in the OS cache
         os_blks_hit: Option<u64>,
         /// Fetches that no cache served, without holes
         device_blks_read: Option<u64>,
-        /// Path server: dirty buffers written to make room; else NULL
+        /// Path server: dirty buffers that were written to make room
         shared_blks_written: Option<u64>,
-        /// Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)
+        /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
+        /// sessions (io_workers)
         device_source: Option<&'static str>,
-        /// device_bytes over the bytes of device_blks_read. Over 1: neighbours were read, too; under 1: parts
-        /// were cached
+        /// device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too.
+        /// Under 1: parts were cached
         over_read: Option<f64>,
-        /// Latency of the first fetch in us, part of no other time
+        /// Latency of the first fetch in us. No other time includes it
         warmup_us: Option<f64>,
-        /// Mean us from when a fetch was due to its end; only under max_iops alone, at depth 1
+        /// Mean us from the time when a fetch was due to its end. NULL unless depth is 1 and max_iops is the
+        /// only rate limit
         response_avg_us: Option<f64>,
         /// 99th percentile of that time in us
         response_p99_us: Option<f64>,
-        /// Holes: blocks never written (path server: nor in a buffer), counted in blks, but not read
+        /// Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not
+        /// read
         hole_blks: Option<u64>,
         /// Blocks of the relation
         blks_total: u64,
-        /// Requests in flight; path server: reads that the server may issue ahead
+        /// Requests in flight; path server: how many blocks the server may read ahead
         depth: u32,
-        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or
-        /// a read stream
+        /// pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer,
+        /// PrefetchBuffer or a read stream
         engine: Option<Text>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -96,10 +100,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times fetches of single blocks of a relation in random order on up to three paths, with the tier \
-        that served them and what the devices did. Duration, max_bytes and cold as in io_probe_seqscan. \
-        Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, \
-        max_util_pct, max_p99, precision, wait",
+        Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier \
+        (shared buffers, OS cache, device) served them, and what the devices did. duration, max_bytes and \
+        cold work as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
+        max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '9 ms', cold => true, depth => 2",
     errors: &[],
 }];

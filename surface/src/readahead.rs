@@ -10,36 +10,39 @@ row! {
     row ReadaheadRow "readahead" everyday [
         window_kb, mode, mib_s, block_us, err_pct, rareq_kb, util_pct, best, relid, doubt
     ] {
-        /// Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if that in force is unknown
+        /// Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is
+        /// unknown
         window_kb: Option<u64>,
-        /// kernel: the setting in force, read through the OS cache; emulated: requests of one window past it,
-        /// the next submitted while the present one is used, plus cache_us per block
+        /// kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each
+        /// past the OS cache, each submitted while the previous window is used; cache_us is added per block
         mode: &'static str,
-        /// MiB a second of a cold scan that reads one block at a time
+        /// MiB a second of a cold scan, one block at a time
         mib_s: Option<f64>,
-        /// Time per block in us, without the work of the server
+        /// Time per block in us, without the server's own work
         block_us: Option<f64>,
-        /// Is it the smallest window as good as the fastest (not surely slower by over 5 %, nor seemingly by
-        /// 10 %)? NULL if a row is void or has no interval, or if the call was ended early
+        /// Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a
+        /// row is void or has no confidence interval, or if the call ended early
         best: Option<bool>,
-        /// Command for root that sets this window until the next boot; sessions keep that with which they
-        /// opened a file
+        /// Command for root that sets this window until the next boot. For open files, sessions keep the old
+        /// window
         blockdev_setra: Option<Text>,
         /// Line for /etc/udev/rules.d that sets this window at each boot
         udev_rule: Option<Text>,
-        /// emulated: us of the page cache per block, measured at the setting in force, part of block_us
+        /// Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us
+        /// includes it
         cache_us: Option<f64>,
-        /// Turns that count: without the first of each window, and disturbed ones of the kernel
+        /// Number of turns that count: without the first turn of each window, and without disturbed turns of
+        /// mode kernel
         turns: u64,
-        /// Blocks read in the turns that count
+        /// Number of blocks read in the turns that count
         blks: u64,
-        /// Wall clock of all turns in ms
+        /// Elapsed time of all turns in ms
         elapsed_ms: Option<f64>,
-        /// Percent of the blocks that came from the device; below 100 something was cached
+        /// Percent of the blocks that came from the device. Below 100, some blocks were cached
         device_pct: Option<f64>,
-        /// How reads were issued: pread for kernel; io_uring or threads for emulated
+        /// How the probe read: pread for mode kernel; io_uring or threads for mode emulated
         engine: Option<&'static str>,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -62,9 +65,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times a cold sequential scan at several readahead windows, and changes no setting: the window in \
-        force is read as it is, the others are emulated. Evicts from the OS cache what it reads there, so it \
-        needs EXECUTE on io_probe_evict too. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
+        Times a cold sequential scan at several readahead windows. Changes no setting: it measures the \
+        window in force, and emulates the others. Evicts from the OS cache what it reads there, so it also \
+        needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
         max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{64}', '10 ms'",
     errors: &[],

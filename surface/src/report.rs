@@ -90,14 +90,13 @@ row! {
     /// one line, a figure or a fact
     #[derive(Deserialize)]
     row ReportFullRow "report_full" everyday [] {
-        /// What the line is about: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99,
+        /// Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99,
         /// long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing
         section: ReportSection,
-        /// Which part of the section: for trust good, fair, poor or unknown, each of the parts that finding
-        /// names (scans, reads, writes, commits, mixed load); for scan the path; for depth, p50, p99 and
-        /// those of writes the requests in flight; for commit and commit_p99 the method; for load the side
-        /// alone; for load_p50 and load_p99 the reads, in percent of those alone; for readahead the window in
-        /// kB
+        /// Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans,
+        /// reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the
+        /// requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50,
+        /// load_p99: the reads, in percent of reads alone. readahead: the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,
@@ -109,21 +108,22 @@ row! {
         high: Option<f64>,
         /// What argument promised gives for this figure
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without a promise, and where it can't be told: the
-        /// interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit
+        /// Is the promise kept, within 5 percent? NULL without a promise, and if it can't be told: the
+        /// interval is too wide, the trust is poor, the doubt is short, or a limit determines the rate
         kept: Option<bool>,
-        /// The fact, in words; of a figure NULL, but for the size of the relation, where it is the name
+        /// The fact, in words. For a figure NULL, except for the size of the relation: there it is the
+        /// relation's name
         finding: Option<Text>,
-        /// best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a
-        /// tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were
-        /// answered in time, so the percentile is too low
+        /// best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory:
+        /// over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes
+        /// were answered in time, so the percentile is too low
         mark: Option<Mark>,
-        /// What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL:
-        /// nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth
+        /// At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figure,
+        /// or it is a fact. For p50 and p99 look at the line of section depth with the same item
         doubt: Option<Text>,
-        /// Section advice: statement that follows the advice
+        /// Section advice: statement that carries out the advice
         statement: Option<Text>,
-        /// Sections load_p50 and load_p99: writes that went on meanwhile, in percent of those alone
+        /// Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone
         write_pct: Option<u32>,
     }
 }
@@ -152,7 +152,7 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&ReportFullRow::TYPE, 50),
         group: Group::Measure,
         who: Who::Owner,
-        comment: "The lines of io_probe_report as rows, to be joined and stored",
+        comment: "Returns the content of io_probe_report as rows, to join and to store",
         example: r#"'public.probed', '30 ms', true, true, '{"iops": 1000}'"#,
         errors: &[FILES],
     },
@@ -173,17 +173,17 @@ pub const FUNCTIONS: &[Function] = &[
         group: Group::Measure,
         who: Who::Owner,
         comment: "\
-            Reports on the storage in one call, in half a minute unless duration says otherwise: devices, \
-            scans, random reads, readahead and settings, with verdicts in words; with writes => true also \
-            writes, flushes, and what reads take beside writes. Measures the relation, or the largest table. \
-            promised is what was paid for: {\"mib_s\": 2000, \"iops\": 100000, \"p99_us\": 500, \
+            Reports on the storage in one call: devices, scans, random reads, readahead and settings, with \
+            verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds \
+            writes, flushes, and latencies of reads beside writes. Measures the relation, or the largest \
+            table. promised is what you pay for: {\"mib_s\": 2000, \"iops\": 100000, \"p99_us\": 500, \
             \"write_mib_s\": 1000, \"write_iops\": 50000, \"commit_us\": 1000, \"commit_p99_us\": 2000}. \
             format: text (80 columns) or html (one page, with pictures). run shows a report that \
-            io_probe_record('report') has stored. cold => true lets it evict what it reads, writes => true \
-            write scratch files beside the WAL and in the relation's tablespace. What the caller may not \
-            call (the _full functions), or write, it leaves out, and names. Options: max_bytes, max_iops, \
-            max_mib_s, max_util_pct, max_p99, precision (not of reads at several depths, nor of writes), \
-            wait",
+            io_probe_record('report') has stored. cold => true evicts what it reads. writes => true writes \
+            scratch files in the folder of the WAL and in the relation's tablespace. The report leaves out, \
+            and names, what the caller has no right for (it calls the _full functions). Options: max_bytes, \
+            max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not \
+            for writes), wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
     },

@@ -212,13 +212,13 @@ impl Script {
                       THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line\n\
              WHERE run.probe OPERATOR(pg_catalog.=) '{probe}';"
         ));
-        let about = format!("What io_probe_{probe}_full returned in the runs that are stored");
-        let stale = ". doubt is stale where this server has another major version or io_method";
+        let about = format!("Rows of io_probe_{probe}_full in the stored runs");
+        let stale = ". doubt is stale if this server has another major version or io_method";
         self.comment(&format!("VIEW {view}"), &(about + if is_advice { stale } else { "" }));
         let of_run = [
             ("run_id", "Run in io_probe_runs"),
             ("run_started_at", "When the probe was called"),
-            ("label", "What the caller called the run"),
+            ("label", "Label that the caller gave the run"),
         ];
         let of_row = columns.iter().map(|column| (column.name, column.comment));
         for (name, comment) in of_run.into_iter().chain(of_row) {

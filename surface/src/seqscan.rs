@@ -13,37 +13,39 @@ row! {
     row SeqscanRow "seqscan" everyday [
         path, mib_s, block_us, err_pct, shared_pct, os_pct, device_pct, relid, doubt
     ] {
-        /// direct: O_DIRECT, large requests, several in flight; server: as the server scans; os: through the
-        /// OS cache, one block per call
+        /// direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through
+        /// the OS cache, one block per call
         path: &'static str,
-        /// MiB a second while reading blocks that hold data; NULL if a rate limit made the scan pause
+        /// MiB a second while it read blocks with data; NULL if a rate limit made the scan pause
         mib_s: Option<f64>,
-        /// us per block; NULL if mib_s is. Of more than 20 slices (1 ms or more) the first is left out as
-        /// warm-up
+        /// us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first
+        /// does not count
         block_us: Option<f64>,
-        /// Blocks read, with holes
+        /// Number of blocks read, with holes (blocks never written)
         blks: u64,
-        /// Was everything read? If not, a note says why
+        /// Was everything read? If not, notes says why
         complete: bool,
-        /// true: verified that no block was in the OS cache before, nor (path server) in shared buffers
+        /// true: no block was in the OS cache before the scan, nor (path server) in shared buffers
         cold: Option<bool>,
-        /// Wall clock in ms, with pauses of a rate limit, without evicting
+        /// Elapsed time in ms, with pauses of a rate limit, without evicting
         elapsed_ms: Option<f64>,
-        /// Path server: blocks found in shared buffers; else NULL, as for temporary tables
+        /// Path server: blocks found in shared buffers; NULL for temporary tables
         shared_blks_hit: Option<i64>,
-        /// Path server: blocks read into shared buffers; else NULL
+        /// Path server: blocks read into shared buffers; NULL for temporary tables
         shared_blks_read: Option<i64>,
-        /// Path server: dirty buffers written to make room; else NULL
+        /// Path server: dirty buffers that were written to make room
         shared_blks_written: Option<u64>,
         /// Path server, temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,
         /// Path server, temporary table: blocks read into the session's own buffers
         local_blks_read: Option<i64>,
-        /// Blocks read that the OS cache held before the scan, without holes
+        /// Blocks that were read and had been in the OS cache before the scan, without holes
         os_blks_cached: Option<u64>,
-        /// Holes: blocks never written (path server: nor in a buffer), read, but left out of the rate
+        /// Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not
+        /// count them
         hole_blks: Option<u64>,
-        /// Whose reads device_bytes counts: backend (this process) or io_workers (for all sessions)
+        /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
+        /// sessions (io_workers)
         device_source: Option<&'static str>,
         /// Blocks of the fork
         blks_total: u64,
@@ -51,12 +53,12 @@ row! {
         chunk_kb: Option<u64>,
         /// Requests in flight; NULL if the server decides
         depth: Option<u32>,
-        /// pread: one read at a time; io_uring, threads: several. Path server: ReadBuffer, PrefetchBuffer or
-        /// a read stream
+        /// pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer,
+        /// PrefetchBuffer or a read stream
         engine: Option<Text>,
         /// Fork of the relation: main, fsm, vm or init
         fork: &'static str,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
         ..caveats: CaveatColumns,
@@ -88,11 +90,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times a scan of a relation on up to three paths, with the tier that served the blocks and what the \
-        devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most \
-        pg_io_probe.default_max_bytes. Evicts nothing unless cold is true, which needs EXECUTE on \
-        io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, \
-        max_mib_s, max_util_pct, max_p99, precision, wait, start_blk",
+        Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) \
+        served the blocks, and what the devices did. By default each path lasts at most \
+        pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. cold => true evicts the \
+        relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the \
+        relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk",
     example: "'public.probed', duration => '9 ms', cold => true",
     errors: &[],
 }];

@@ -11,25 +11,26 @@ row! {
     ] {
         /// Number of the interval, from 1
         sample: u32,
-        /// Process; NULL in the rows for what else the devices moved
+        /// Process; NULL in the last two rows
         pid: Option<i32>,
-        /// role@database of a session, the leader of a parallel worker, else the kind. io worker: what I/O
-        /// workers read while no session was seen to wait. ended: ended meanwhile. Without pid: outside this
-        /// server (read for others), kept in the OS cache (written here, not yet on a device) or out
-        /// of the OS cache (written by the devices beyond these)
+        /// role@database of a session; the leader of a parallel worker; else the kind of process. io worker:
+        /// reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without
+        /// pid: outside this server: reads for others. kept in the OS cache: writes that have not reached a
+        /// device yet. out of the OS cache: writes of the devices beyond those of these processes
         process: Text,
-        /// MiB a second fetched from the devices for it, by I/O workers as well
+        /// MiB a second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,
-        /// MiB a second that it read from the OS cache; NULL with io_method io_uring, which no account counts
+        /// MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the
+        /// kernel does not count it
         os_mib_s: Option<f64>,
-        /// MiB a second that it wrote to the OS cache: they reach the device later, or never
+        /// MiB a second that the process wrote to the OS cache. They reach the device later, or never
         wmib_s: Option<f64>,
-        /// MiB a second of WAL, counted at the end of a transaction, at most once a second; NULL before
-        /// PostgreSQL 18, if it was idle when the interval began, and while unknown
+        /// MiB a second of WAL. The server counts it at the end of a transaction, at most once a second. NULL
+        /// before PostgreSQL 18, if the process was idle when the interval began, or if unknown
         wal_mib_s: Option<f64>,
         /// wait_event of pg_stat_activity at the end of the interval
         wait: Option<Text>,
-        /// Start of its query, 32 characters on one line
+        /// First 32 characters of its query, on one line
         query: Option<Text>,
         /// backend_type of pg_stat_activity; hidden if the caller may not see it
         kind: Text,
@@ -37,13 +38,13 @@ row! {
         usename: Option<Text>,
         /// Database
         datname: Option<Text>,
-        /// As pg_stat_activity.application_name
+        /// application_name of pg_stat_activity
         application_name: Option<Text>,
         /// Leader of a parallel worker
         leader_pid: Option<i32>,
         /// State as in pg_stat_activity: active, idle and so on
         state: Option<Text>,
-        /// File and blocks that the I/O workers were last seen to read for it
+        /// File and blocks that I/O workers were last seen to read for the process
         file: Option<Text>,
         /// When the interval ended
         sampled_at: Timestamp,
@@ -61,9 +62,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Look,
     who: Who::Monitor,
     comment: "\
-        Which processes of this server use storage, one row for each that moved bytes in an interval, the \
-        greatest first, then two rows for what else the devices moved. Causes no I/O, and runs beside a \
-        probe. pg_monitor may call it",
+        Shows which processes of this server use storage. There is a row for each process that moved bytes \
+        in an interval, the greatest first. Two more rows have what else the devices moved. Causes no I/O, \
+        and may run while a probe runs. pg_monitor may call it",
     example: "'10 ms'",
     errors: &[],
 }];

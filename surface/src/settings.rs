@@ -83,41 +83,41 @@ macro_rules! numbers {
 numbers! {
     MAX_DURATION = Superuser("max_duration", 60_000, 1..=24 * 3_600_000, Ms,
         "Longest time that all probes of one statement may take together.",
-        "Counts every row and every call, also through LATERAL.");
+        "This includes every row and every call, also calls by LATERAL.");
     MAX_BYTES = Superuser("max_bytes", 64 << 10, 1..=i32::MAX, Mb,
-        "Most data that one row of a probe may read, or make durable.",
+        "Greatest amount of data that one row of a probe may read, or make durable.",
         "A larger max_bytes option is an error.");
     MAX_DEPTH = Superuser("max_depth", 128, 1..=1024, One,
-        "Most requests that a probe may keep in flight.",
+        "Greatest number of requests that a probe may keep in flight.",
         "A larger depth argument is an error.");
     MAX_IOPS = Superuser("max_iops", 0, 0..=i32::MAX, One,
-        "Most requests a second that a probe may issue.",
+        "Greatest number of requests a second that a probe may issue.",
         "Zero is no limit.");
     MAX_MIB_PER_S = Superuser("max_mib_s", 0, 0..=i32::MAX, One,
-        "Most MiB a second that a probe may move.",
+        "Greatest number of MiB a second that a probe may move.",
         "Zero is no limit.");
     MAX_UTIL_PCT = Superuser("max_util_pct", 0, 0..=100, One,
         "Share of the time, in percent, in which a probe may have requests in flight.",
-        "Zero is no limit. After requests it rests.");
+        "Zero is no limit. The probe rests between its requests.");
     MAX_P99 = Superuser("max_p99", 0, 0..=i32::MAX, Ms,
         "Ends a probe early when more than ten of a thousand of its own requests took longer.",
-        "Zero is no bound. No other probe of the statement begins after that; rows are partial.");
+        "Zero is no limit. After that, no other probe of the statement begins; rows are partial.");
     MAX_BUSY_PCT = Superuser("max_busy_pct", 0, 0..=100, One,
         "Refuses a probe when the device is busier than this before the probe begins.",
-        "Zero turns this off. Busy is the share of time with requests in flight, as util of iostat, over a \
+        "Zero is no limit. Busy is the share of time with requests in flight, as util of iostat, over a \
          quarter of a second.");
     SCRATCH_LIMIT = Superuser("scratch_limit", 64, 1..=1 << 20, Mb,
-        "Most that all scratch files of a probe may take together.",
+        "Greatest size of all scratch files of a probe together.",
         "Probes that write do so in a scratch file, never in a relation.");
     SCRATCH_RESERVE = Superuser("scratch_reserve", 1 << 10, 0..=i32::MAX, Mb,
-        "Free space that a scratch file must leave on its file system.",
+        "A scratch file must leave this much free space on its file system.",
         "A server whose WAL finds no room stops, so be generous.");
     ROW_DURATION = Anyone("row_duration", 5_000, 1..=24 * 3_600_000, Ms,
-        "Longest time of each row of a probe where the call gives no duration.",
+        "Longest time of each row of a probe if the call gives no duration.",
         "All rows of a call together take at most half of pg_io_probe.max_duration then. \
          io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.");
     DEFAULT_MAX_BYTES = Anyone("default_max_bytes", 1 << 10, 1..=i32::MAX, Mb,
-        "Data that each row of a probe reads, or makes durable, at most where the call gives no max_bytes.",
+        "Greatest amount of data that each row reads, or makes durable, if the call gives no max_bytes.",
         "Bounded by pg_io_probe.max_bytes.");
 }
 
@@ -126,8 +126,8 @@ pub const ENGINE: Setting<Choice> = Setting {
     name: c"pg_io_probe.engine",
     who: Setter::Anyone,
     value: Choice(&["auto", "io_uring", "threads"]),
-    short: c"How reads past the server are issued at a depth over 1.",
-    long: c"auto takes io_uring, or threads where the kernel or the container refuses it.",
+    short: c"How probes issue reads past the server at a depth over 1.",
+    long: c"auto takes io_uring, or threads if the kernel or the container refuses io_uring.",
 };
 
 /// Does the planner take the correlations that are kept?
@@ -136,7 +136,7 @@ pub const CORRECT_CORRELATION: Setting<bool> = Setting {
     who: Setter::Anyone,
     value: true,
     short: c"Lets the planner use the correlations that io_probe_correct keeps.",
-    long: c"Indexes for which none is kept are planned as usual.",
+    long: c"Indexes without a kept correlation are planned as usual.",
 };
 
 /// A text that ends with a zero byte.

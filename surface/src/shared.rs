@@ -5,7 +5,7 @@ use crate::row::row;
 use crate::value::{Json, Relation, Text};
 
 row! {
-    /// What the figures are about: the relation, and the devices behind it.
+    /// The relation that was measured, and the devices behind it.
     shared PlaceColumns {
         /// Devices behind the relation
         device: Option<Text>,
@@ -25,14 +25,15 @@ row! {
 }
 
 row! {
-    /// What speaks against the figures.
+    /// Doubts about the figures.
     shared CaveatColumns {
-        /// At most two codes of docs/interface.md, the worst first; NULL: nothing speaks against the row's
-        /// figures
+        /// At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures
+        /// of the row
         doubt: Doubts,
-        /// ok; partial: ended early from outside; unsupported: not possible here; void: contradictory
+        /// ok; partial: something from outside ended it early; unsupported: not possible here; void: the
+        /// figures contradict each other
         status: &'static str,
-        /// Sentences about this row. What concerns the whole call stands in one row
+        /// Sentences about this row. A note about the whole call is in one row only
         notes: Vec<String>,
     }
 }
@@ -40,12 +41,12 @@ row! {
 row! {
     /// The 95 % confidence interval of a row's main figure.
     shared IntervalColumns {
-        /// Half the 95 % confidence interval of the main figure (block_us, iops of random reads, op_us), in
-        /// percent of it
+        /// Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random
+        /// reads, op_us)
         err_pct: Option<f64>,
-        /// Lower end of that interval, which covers the variation within this run only
+        /// Lower end of the 95 % confidence interval. The interval covers only the variation within this run
         ci_low: Option<f64>,
-        /// Upper end of it
+        /// Upper end of the 95 % confidence interval
         ci_high: Option<f64>,
     }
 }
@@ -53,35 +54,36 @@ row! {
 row! {
     /// Which tier served the blocks.
     shared TierColumns {
-        /// Percent of the blocks from shared buffers (of a temporary table: the session's own)
+        /// Percent of the blocks from shared buffers (temporary table: from the session's local buffers)
         shared_pct: Option<f64>,
         /// Percent of the blocks from the OS cache
         os_pct: Option<f64>,
-        /// Percent of the blocks from the device; caches of a drive, a RAID controller or a hypervisor count
+        /// Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count
         /// as the device
         device_pct: Option<f64>,
     }
 }
 
 row! {
-    /// What the devices did meanwhile.
+    /// What the devices did during the measurement.
     shared ActivityColumns {
         /// Bytes fetched from storage for this row, readahead included
         device_bytes: Option<u64>,
-        /// Reads that the devices completed meanwhile, for all processes
+        /// Reads that the devices completed during the measurement, for all processes
         device_ios: Option<u64>,
-        /// device_ios per block from the device. Over 1: requests are split; under 1: merged
+        /// device_ios per block from the device. Over 1: requests are split; under 1: they are merged
         ios_per_block: Option<f64>,
         /// Mean size of the devices' reads in kB (rareq-sz of iostat)
         rareq_kb: Option<f64>,
-        /// Mean requests queued or in flight (aqu-sz of iostat). Of an emulated window this and util_pct are
-        /// over the time including cache_us
+        /// Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time
+        /// for this column and util_pct includes cache_us
         aqu_sz: Option<f64>,
         /// Mean ms of a device read, queueing included (r_await of iostat)
         r_await_ms: Option<f64>,
-        /// Percent of the time with a request in flight (%util of iostat); of several devices the busiest's
+        /// Percent of the time with a request in flight (%util of iostat). With several devices, that of the
+        /// busiest
         util_pct: Option<f64>,
-        /// Bytes that the devices moved beyond device_bytes: reads for others, and all writes
+        /// Bytes that the devices moved in addition to device_bytes: reads for others, and all writes
         other_bytes: Option<u64>,
     }
 }
@@ -89,17 +91,17 @@ row! {
 row! {
     /// Latencies of single fetches.
     shared LatencyColumns {
-        /// Mean latency in us until the block is seen, without warm-up and filling the queue. NULL if the
-        /// server reads ahead
+        /// Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if
+        /// the server reads ahead
         lat_us: Option<f64>,
-        /// Median latency in us; NULL if fewer than ten fetches lie above it, as for all percentiles
+        /// Median latency in us. Each percentile is NULL if fewer than ten fetches took longer
         p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the latency in us
         p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the latency in us
         p99_us: Option<f64>,
-        /// Fetches in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times
-        /// the last
+        /// Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range
+        /// is 1.19 times the one before
         histogram: Option<Json>,
     }
 }

@@ -11,40 +11,40 @@ row! {
     row WriteRow "write" everyday [
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
-        /// random, backend (as sessions that need a buffer): blocks anywhere; sequential: 256 kB in order;
-        /// checkpoint: half of the blocks in order, as the checkpointer; copy: in order, as COPY
+        /// random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256
+        /// kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order,
+        /// as COPY
         pattern: &'static str,
-        /// direct: O_DIRECT; os: as the server writes, with a sync before a block is written again and after
-        /// each of five turns
+        /// direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and
+        /// after each of five turns
         path: &'static str,
-        /// Most writes in flight
+        /// Greatest number of writes in flight
         depth: u32,
         /// Size of each write in kB
         write_kb: u32,
-        /// kB after which the kernel is told to write back (checkpoint_flush_after, backend_flush_after);
-        /// NULL: not before the sync
+        /// The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after).
+        /// NULL: it is not told before the sync
         flush_kb: Option<u64>,
-        /// Writes a second, on path os with the time of the syncs
+        /// Writes a second. On path os the time of the syncs counts, too
         writes_s: Option<f64>,
         /// writes_s times write_kb, in MiB a second
         mib_s: Option<f64>,
-        /// Median in us; on path os of a copy in memory. NULL if fewer than ten lie above it, as for all
-        /// percentiles
+        /// Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL
+        /// if fewer than ten writes took longer
         p50_us: Option<f64>,
-        /// 95th percentile in us
+        /// 95th percentile of the time of a write in us
         p95_us: Option<f64>,
-        /// 99th percentile in us
+        /// 99th percentile of the time of a write in us
         p99_us: Option<f64>,
-        /// Writes in each range of latencies that has some: {low_us, high_us, count}, each range 1.19 times
-        /// the last
+        /// Number of writes in each range of latencies that has some, as histogram of io_probe_depth
         histogram: Option<Json>,
         /// Mean ms of a sync; NULL on path direct
         fsync_ms: Option<f64>,
-        /// Writes that were measured
+        /// Number of writes that were measured
         ops: u64,
-        /// Their time in ms, with the syncs
+        /// Total time of these writes in ms, with the syncs
         elapsed_ms: Option<f64>,
-        /// MiB that the devices wrote meanwhile, for all processes
+        /// MiB that the devices wrote during the measurement, for all processes
         device_mib: Option<f64>,
         /// Size of the scratch file in MiB
         scratch_mib: Option<u64>,
@@ -53,7 +53,7 @@ row! {
         /// I/O scheduler of the devices behind the directory
         scheduler: Option<Text>,
         /// write back: the device has a volatile cache, which a sync must flush; write through: it has none,
-        /// or says so
+        /// or reports none
         write_cache: Option<Text>,
         /// Type of the file system
         fs_type: Option<Text>,
@@ -61,7 +61,7 @@ row! {
         directory: Option<Text>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
-        /// When the call, or this path of it, started
+        /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..caveats: CaveatColumns,
         ..interval: IntervalColumns,
@@ -86,10 +86,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     group: Group::Measure,
     who: Who::Owner,
     comment: "\
-        Times writes of data files in tablespace spcname (by default the database's own), into a scratch \
-        file: past the OS cache, and in the server's ways, syncs included. Syncs of others may wait \
-        meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace other than the \
-        database's own. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
+        Times writes as the server writes data files: into a scratch file in tablespace spcname (by default \
+        the database's default). It writes past the OS cache, and through it with syncs. Syncs of others may \
+        wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace that is not the \
+        database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "patterns => '{copy}', duration => '10 ms'",
     errors: &[FILES],
 }];

@@ -39,7 +39,7 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
         rows.extend(interrupts::collect(apart.filter(Difference::is_argument).map(of_other_arguments)));
         if rows.is_empty() && labels[0] != labels[1] {
             return Err(Error::invalid("the two labels have no figures in common")
-                .hint("Both need runs of the same probe, object and arguments."));
+                .hint("Both labels need runs of the same probe, object and arguments."));
         }
         Ok(rows)
     })
@@ -75,7 +75,7 @@ fn check_runs(a: i64, b: i64) -> Result<()> {
     let (a, b) = (find(a)?, find(b)?);
     if a.probe != b.probe {
         let message = format!("run {} is of probe \"{}\", run {} of \"{}\"", a.id, a.probe, b.id, b.probe);
-        return Err(Error::invalid(message).hint("Runs of the same probe can be compared."));
+        return Err(Error::invalid(message).hint("Only runs of the same probe can be compared."));
     }
     Ok(())
 }

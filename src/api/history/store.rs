@@ -45,7 +45,7 @@ fn io_probe_prune(keep: Option<SqlInterval>, force: Option<bool>) -> i64 {
         let keep = keep.ok_or_else(|| Error::invalid("keep must be given and not be negative"))?;
         if keep.as_micros() < DAY && force != Some(true) {
             return Err(Error::invalid("keep must be at least a day")
-                .hint("To delete younger runs, too, add force => true."));
+                .hint("Add force => true to delete younger runs, too."));
         }
         check_possible("io_probe_prune")?;
         Ok(delete_older(keep))
@@ -82,7 +82,7 @@ fn store(result: &JsonbText, label: Option<Text>) -> Result<i64> {
     let _memory = memory::hold(COPIES * result.len())?;
     let Header { format, probe } = serde_json::from_str(result).map_err(|e| not_a_result(&e.to_string()))?;
     if format != FORMAT {
-        return Err(not_a_result(&format!("its format is {format}, of which only {FORMAT} is known")));
+        return Err(not_a_result(&format!("its format is {format}, but only format {FORMAT} is known")));
     }
     let (_, function) = find(&probe)?;
     insert(result, &function, label).map_err(|why| not_a_result(&why))

@@ -56,7 +56,9 @@ fn caveats(watched: &Watched, seen: Option<&DeviceSample>) -> Caveats {
         Some(IntervalCounts::Backwards) => {
             caveats.void("a counter went backwards: another device has this name now")
         }
-        Some(IntervalCounts::Gone) => caveats.void("the device or its counters were not there all the time"),
+        Some(IntervalCounts::Gone) => {
+            caveats.void("the device or its counters were missing for a part of the time")
+        }
         Some(IntervalCounts::Nothing) => {
             caveats.refuse("the device has no counters: /sys hides them, or queue/iostats is 0");
         }

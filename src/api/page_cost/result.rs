@@ -46,7 +46,7 @@ impl Display for NoTime {
                  evicts it"
             }
             NoTime::NotCold(NotCold::Buffered) => {
-                "no stretch of the relation is without many pages in shared buffers: take a larger one"
+                "each stretch of the relation has many pages in shared buffers: take a larger relation"
             }
             NoTime::NotCold(NotCold::Holes) => {
                 "the relation's blocks were never written to its files (holes)"
@@ -55,7 +55,7 @@ impl Display for NoTime {
                 "below the OS cache it is unknown what served the blocks: by the kernel's account far fewer \
                  bytes were fetched from storage than were read, as with FUSE or compression"
             }
-            NoTime::LeftOut => "left out, since turns take long here: a longer duration has room for it",
+            NoTime::LeftOut => "left out, since turns take long here: give a longer duration",
             NoTime::Other(why) => why,
         })
     }

@@ -316,13 +316,15 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         tuple::measure(&relation.source, window, hit_ns.unwrap_or(0.0), &mut count, budget)
     });
     if let Some(error) = counted.left_behind {
-        result.caveats.note(format!("what was read for the tuples stays in the OS cache: {error}"));
+        result.caveats.note(format!("the pages that were read for the tuples stay in the OS cache: {error}"));
     }
     match counted.time {
         Some(tuple) => {
             result.of_tuple(&tuple);
             if hit_ns.is_none() {
-                result.caveats.note("the time of the page itself is in it: that of a hit is not known");
+                result
+                    .caveats
+                    .note("the time includes the page itself, since the time of a hit is not known");
             }
         }
         None if counted.is_refused => result.lack(NoTime::Other(
@@ -331,7 +333,7 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
              raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
-            "the time of tuples is lost in noise: hits in shared buffers seemed to take as long",
+            "the time of tuples is smaller than the noise: hits in shared buffers seemed to take as long",
         )),
         None => result.lack(NoTime::Other("no tuples were found, or blocks had to be read")),
     }

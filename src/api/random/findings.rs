@@ -53,7 +53,7 @@ impl Findings {
         let run = &measured.run;
         caveats.note_rate(run, MIN_SLICES, SLICES);
         if run.latencies.moments().count() == 0 && run.rated.work > 0 {
-            caveats.note("the server decides when it reads ahead: single latencies are not known");
+            caveats.note("the server decides when it reads ahead, so single latencies are not known");
         }
         if self.tiers.is_none() && run.with_data() > 0 {
             caveats.doubt_since(Doubt::TiersUnknown, TIERS_UNKNOWN);
@@ -113,7 +113,7 @@ fn note_size(target: &RandomTarget<'_>, measured: &PathOutcome, caveats: &mut Ca
     let bytes = target.relation.source.blocks() * target.relation.block_size();
     if measured.run.with_data() > 0 && bytes < SMALL_RELATION {
         let mib = bytes.div_ceil(1 << 20);
-        let why = format!("a relation of {mib} MiB may fit the caches below the kernel");
+        let why = format!("a relation of {mib} MiB may fit into caches below the kernel");
         caveats.doubt_since(Doubt::Small, why);
     }
 }

@@ -35,7 +35,7 @@ const OLD_DESCRIPTORS: &str =
 
 /// Why a window of which nothing else is known has no figures.
 const NO_TURNS: &str = "no turn of it counted";
-const LEFT_OUT: &str = "left out, since turns take long here: a longer duration has room for it";
+const LEFT_OUT: &str = "left out, since turns take long here: give a longer duration";
 
 /// Whose readahead a window is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl MeasuredCurve {
             if is_kernel_lost {
                 result.lack(
                     Doubt::Void,
-                    "what the page cache costs is unknown: the kernel's row has no figures",
+                    "the time of the page cache is unknown: the row kernel has no figures",
                 );
                 continue;
             }
@@ -296,7 +296,7 @@ impl WindowResult {
         stop: Option<Stop>,
     ) {
         let (least, why) = match self.mode {
-            WindowMode::Kernel => (COLD_PCT, "not cold: part of the blocks came from the OS cache"),
+            WindowMode::Kernel => (COLD_PCT, "not cold: a part of the blocks came from the OS cache"),
             WindowMode::Emulated => (DIRECT_PCT, NOT_DIRECT),
         };
         match figures {

@@ -373,14 +373,14 @@ impl Judge<'_> {
 
     fn workers(&self, row: Recommendation) -> Recommendation {
         if !matches!(self.now.method, Method::Worker(_)) {
-            return row.keep("it counts only with io_method = worker");
+            return row.keep("it has an effect only with io_method = worker");
         }
         self.by_value(row, self.now.workers, &self.field.workers, 0, EMULATION_ERROR, &plain)
     }
 
     fn least_workers(&self, row: Recommendation) -> Recommendation {
         let Some(place) = self.field.least_workers else {
-            return row.keep("it counts only with io_method = worker, and below io_max_workers");
+            return row.keep("it has an effect only with io_method = worker, and below io_max_workers");
         };
         let Some(ratio) = self.ratio(place) else { return row.unknown(self.why_none()) };
         let most = (
@@ -390,7 +390,7 @@ impl Judge<'_> {
         match values_as_good(self.now.least_workers, &[most], EMULATION_ERROR) {
             Some(found) if !found.holds_current => row.alter(
                 found.value.to_string(),
-                format!("until more are started, scans take {:.2} times as long", ratio.value),
+                format!("until more workers are started, scans take {:.2} times as long", ratio.value),
             ),
             _ => row.keep("scans are as fast before more workers are started"),
         }
@@ -419,7 +419,7 @@ impl Judge<'_> {
         let row =
             self.by_value(row, self.now.most_combined, &self.field.most_combined, 0, EMULATION_ERROR, &in_kb);
         let changes = row.row.statement.is_some();
-        row.also(if changes { "; io_combine_limit has to follow it" } else { "" })
+        row.also(if changes { "; set io_combine_limit, too" } else { "" })
     }
 
     /// The row of a setting whose values have an order; `in_force` is the contender that has the present one.

@@ -270,7 +270,7 @@ fn left_out(results: &[TimeResult]) -> String {
     if both.is_empty() {
         return String::new();
     }
-    format!("left out of the reads with gaps, since they take long here: {}", both.join("; "))
+    format!("left out of the reads with gaps, since these take long here: {}", both.join("; "))
 }
 
 struct Advice<'a> {

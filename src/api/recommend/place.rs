@@ -27,7 +27,8 @@ pub(super) struct Candidate {
     pub(super) bytes: u64,
 }
 
-pub(super) const GONE: &str = "not measured: meanwhile the table was dropped, or the right to read it taken";
+pub(super) const GONE: &str =
+    "not measured: the table was dropped meanwhile, or you lost the right to read it";
 
 const LOCKED: &str = "not measured: others hold strong locks on the tablespace's tables";
 

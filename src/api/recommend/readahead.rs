@@ -22,9 +22,9 @@ const LEAST_TURNS: u64 = 3;
 const EMULATION_ERROR: f64 = 0.08;
 
 const OF_DEVICE: &str =
-    "a boot, or a rule of udev, sets another one again: udev_rule in evidence keeps this one";
+    "a boot or a rule of udev sets the old value again: udev_rule in evidence keeps the new one";
 
-const KEEP: &str = "no other window is sure to make a cold scan faster by more than 5 %";
+const KEEP: &str = "no other window surely makes a cold scan faster by over 5 %";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.

@@ -71,7 +71,7 @@ fn filled(recommend: &RecommendCall<'_>, row: Recommendation) -> Result<Recommen
         .rests_on("fua", placement.leaves.iter().map(|leaf| leaf.fua).collect::<Vec<Option<bool>>>());
     let times: Vec<_> = measured.iter().filter_map(|(case, found)| time(case, found)).collect();
     let row = match io_probe_advise::sync_method(current, &times, WriteCache::of(&placement.leaves)) {
-        SyncMethod::Keep => row.keep("no other method is faster by more than a tenth beyond the noise"),
+        SyncMethod::Keep => row.keep("no other method is surely faster by over a tenth"),
         SyncMethod::Change { to, gain } => {
             let name = to.name();
             let why =
@@ -79,11 +79,11 @@ fn filled(recommend: &RecommendCall<'_>, row: Recommendation) -> Result<Recommen
             row.alter(name, why)
         }
         SyncMethod::Distrust(method) => row.keep(format!(
-            "{} is faster, but the device has a volatile cache and no FUA, so the data may just stay in it",
+            "{} is faster, but the device has a volatile cache and no FUA, so data may stay in that cache",
             method.name()
         )),
         SyncMethod::Unknown(method) => row.unknown(format!(
-            "{} is faster, but whether the device has a volatile cache that makes it so is not known here",
+            "{} is faster, but perhaps by a volatile cache: whether the device has one is not known",
             method.name()
         )),
         SyncMethod::Unmeasured => {
@@ -118,7 +118,7 @@ fn missing(found: &CaseTimes) -> String {
     match found.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => stop.to_string(),
         None => found.not_durable.map(|why| why.to_string()).or(found.refused.clone()).unwrap_or_else(|| {
-            "there was too little time for three turns of each method: give it a longer duration".to_owned()
+            "there was too little time for three turns of each method: give a longer duration".to_owned()
         }),
     }
 }

@@ -69,15 +69,15 @@ const NEAR: f64 = 0.1;
 const FASTEST_FLUSH_US: f64 = 10.0;
 
 /// Why it is not known how far to trust a report.
-const UNSEEN: &str = "what others did meanwhile can't be seen";
-const UNTOUCHED: &str = "nothing that is known to be of the probes came from the devices";
+const UNSEEN: &str = "it is not known what others did meanwhile";
+const UNTOUCHED: &str = "no bytes are known to have come from the devices for the probes";
 
 const NO_TABLE: &str = "there is no table of yours to read: name one, io_probe_report('tbl')";
 
 /// What is measured of writes, as missing lines name it.
 const OF_WRITES: [&str; 2] = ["writes", "mixed load"];
 
-const OTHERS_IN_ROWS: &str = "others used the device during some of it: repeat later";
+const OTHERS_IN_ROWS: &str = "others used the device during a part of it: repeat later";
 
 /// What a report measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,10 +241,7 @@ impl Measurements {
         self.data_writes(&mut found, rel);
         if let Some(left) = left.filter(|left| *left < self.duration) {
             let (left, whole) = (figure(left.as_secs_f64()), figure(self.duration.as_secs_f64()));
-            found.missing(
-                "time",
-                &format!("statement_timeout left {left} s of the {whole} s that this may take"),
-            );
+            found.missing("time", &format!("statement_timeout left {left} s, but this may take {whole} s"));
         }
         let elapsed_s = (Monotonic.now() - started) as f64 / 1e9;
         found.others = others.moved();

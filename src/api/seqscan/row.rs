@@ -122,7 +122,7 @@ impl<'a> FoundScan<'a> {
         if scan.throttled {
             caveats.doubt_since(
                 Doubt::Paced,
-                "rate-limited: pauses and short bursts, so no rate of the device is given",
+                "rate-limited: the scan made pauses, so its rate is not the device's",
             );
         }
         if self.rated().is_some_and(|scan| scan.interval.is_none() && scan.rated.work > 0) {

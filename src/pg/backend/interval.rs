@@ -28,7 +28,7 @@ impl Argument for SqlInterval {
         answer(|| {
             if is_number(&text) {
                 return Err(Error::invalid(format!("the time \"{}\" has no unit", &*text))
-                    .hint("Say '10 s' or '1 day', for example."));
+                    .hint("Write '10 s' or '1 day', for example."));
             }
             let text = c_string(&text);
             // SAFETY: the input function of interval takes a C string, no parameter and no modifier, and

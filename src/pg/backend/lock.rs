@@ -51,8 +51,9 @@ impl ProbeLock {
         let result = unsafe { pg_sys::LockAcquire(&tag(), MODE, false, !wait) };
         if result == pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_HELD {
             drop(Self::taken());
-            return Err(Error::in_use("another probe is running in this session")
-                .detail("It calls a function that calls a probe, as planning may."));
+            return Err(Error::in_use("another probe is running in this session").detail(
+                "That probe calls a function, perhaps while planning, and the function calls a probe.",
+            ));
         }
         Ok((result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then(Self::taken))
     }
@@ -67,7 +68,7 @@ pub(crate) fn refuse_in_parallel() -> Result<()> {
     // SAFETY: reads a variable of this backend.
     if unsafe { pg_sys::IsInParallelMode() } {
         return Err(Error::wrong_state("cannot run a probe during a parallel operation")
-            .hint("The function that calls it is marked PARALLEL SAFE, which it is not."));
+            .hint("The function that calls the probe is marked PARALLEL SAFE, but it is not safe."));
     }
     Ok(())
 }

@@ -59,8 +59,8 @@ pub(in crate::pg) fn rows<T: DeserializeOwned>(query: &str, arguments: &[DatumWi
         // How many there are is up to their owners, or to the roles that store runs.
         if rows.count > MOST_ROWS {
             Error::too_large("too many rows are to be read")
-                .detail(format!("There are {} rows, of at most {MOST_ROWS}.", rows.count))
-                .hint("If these are of stored runs, io_probe_prune deletes old ones.")
+                .detail(format!("There are {} rows, but at most {MOST_ROWS} are allowed.", rows.count))
+                .hint("If these are rows of stored runs, delete old runs by io_probe_prune.")
                 .raise();
         }
         interrupts::collect(rows.texts().map(|row| {

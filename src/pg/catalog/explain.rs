@@ -19,13 +19,13 @@ use crate::pg::settings::set_for_subtransaction;
 const HINTS: [(PgSqlErrorCode, &CStr); 2] = [
     (
         PgSqlErrorCode::ERRCODE_UNDEFINED_PARAMETER,
-        c"pg_stat_statements has $1 where the query had a constant: put one in its place.",
+        c"pg_stat_statements shows $1 in place of a constant of the query: replace it by a constant.",
     ),
     (
         PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
-        c"Only queries that read are executed; io_probe_explain without execute plans one that writes. To \
-          see its blocks, give io_probe_explain(plan => ...) what EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) \
-          printed in a transaction that you rolled back.",
+        c"Only queries that read are executed. Without execute => true, io_probe_explain plans a query that \
+          writes. To see its blocks, give io_probe_explain(plan => ...) what EXPLAIN (ANALYZE, BUFFERS, \
+          FORMAT JSON) printed in a transaction that you rolled back.",
     ),
 ];
 
@@ -43,7 +43,7 @@ pub(crate) fn execute(query: &Query, how: Execution) -> Result<(String, Option<C
     if how.exact && compat::STREAMS_OBEY_TABLESPACE && facts::has_tablespace_with("effective_io_concurrency")
     {
         return Err(Error::unsupported("option \"exact\" is not possible here").detail(
-            "A tablespace has an effective_io_concurrency of its own, which a session's does not override.",
+            "A tablespace has its own effective_io_concurrency, which overrides the session's setting.",
         ));
     }
     // Times and blocks of nodes are counted without EXPLAIN, but for its own text.

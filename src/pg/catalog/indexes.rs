@@ -68,8 +68,8 @@ pub(crate) struct KnownIndexes {
     pub(crate) left_out: Vec<String>,
 }
 
-const UNLIKE_ANALYZE: &str = "its statistics are too large, or none that ANALYZE makes";
-const ROWS_UNKNOWN: &str = "how many rows the table has is not known: ANALYZE it";
+const UNLIKE_ANALYZE: &str = "its statistics are too large, or ANALYZE did not make them";
+const ROWS_UNKNOWN: &str = "the number of its rows is not known: ANALYZE the table";
 const NO_RANGES: &str = "its first column has no histogram, or it holds some of the rows only";
 
 /// Most indexes, of all tables together, whose statistics are read.

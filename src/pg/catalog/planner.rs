@@ -51,7 +51,7 @@ const LONGEST_HOLD: Duration = Duration::from_millis(50);
 pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(250);
 
 /// Why a slower table is left out.
-pub(crate) const SLOW: &str = "planning a query of it takes over a quarter of a second";
+pub(crate) const SLOW: &str = "planning a query of this table takes over a quarter of a second";
 
 /// What the planner is told to assume.
 #[derive(Debug, Clone)]

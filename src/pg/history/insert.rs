@@ -33,7 +33,7 @@ const RESULT: &str = r#"strict $ ? (
 pub(crate) fn check_possible(function: &str) -> Result<()> {
     check_may_write(
         function,
-        "Measure here with io_probe_measure, and store what it returns on the primary with io_probe_import.",
+        "Call io_probe_measure here. Then store its result on the primary by io_probe_import.",
     )?;
     Tables::find().check_for_triggers()
 }

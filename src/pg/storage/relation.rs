@@ -101,7 +101,7 @@ impl Relation {
             return Ok(());
         }
         Err(Error::in_use(format!("index \"{}\" is not ready", self.name()))
-            .detail("It is being built, or that has failed."))
+            .detail("The index is being built, or building it has failed."))
     }
 
     pub(crate) fn check_is_table(&self) -> Result<()> {
@@ -110,7 +110,7 @@ impl Relation {
         }
         let error = Error::wrong_kind(format!("\"{}\" is not a table", self.name()));
         Err(if self.kind() == pg_sys::RELKIND_INDEX {
-            error.hint("Name the table of the index.")
+            error.hint("Give the table of the index.")
         } else {
             error
         })
@@ -161,12 +161,12 @@ impl Relation {
             pg_sys::RELKIND_VIEW => {
                 let query = spi::quote_literal(format!("SELECT FROM {}", self.qualified()));
                 return Err(refuse("view").hint(format!(
-                    "Probe the tables that it reads: SELECT DISTINCT relid FROM io_probe_explain({query}) \
-                         WHERE relid IS NOT NULL;"
+                    "Probe the tables that the view reads: SELECT DISTINCT relid \
+                         FROM io_probe_explain({query}) WHERE relid IS NOT NULL;"
                 )));
             }
             pg_sys::RELKIND_FOREIGN_TABLE => {
-                return Err(refuse("foreign table").hint("Probe it where its data is."));
+                return Err(refuse("foreign table").hint("Probe the table on the server that has its data."));
             }
             pg_sys::RELKIND_COMPOSITE_TYPE => return Err(refuse("composite type")),
             _ => return Err(refuse("relation of a kind that is unknown here")),
@@ -358,7 +358,7 @@ impl Relation {
             return Err("not a table: its tuples are not counted");
         }
         if self.form().relam != pg_sys::HEAP_TABLE_AM_OID {
-            return Err("not of access method heap: its tuples are not counted");
+            return Err("its access method is not heap: its tuples are not counted");
         }
         if self.has_row_security() {
             return Err("it has row-level security for this role: its tuples are not counted");

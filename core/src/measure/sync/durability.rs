@@ -31,7 +31,7 @@ pub enum NotDurable {
 impl Display for NotDurable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::InMemory => "the file system is in memory, so nothing that is synced there is durable",
+            Self::InMemory => "the file system is in memory, so a sync makes nothing durable",
             Self::NoWrites => {
                 "fewer writes reached the device than were synced: something swallows the syncs"
             }

@@ -320,14 +320,14 @@ impl Question<'_> {
         let (probed, unasked) = self.look_at(known, patience);
         if probed.is_empty() {
             let of_none =
-                "of none of the indexes there is it known where its rows lie: io_probe_correlation says why";
+                "it is not known for any index there where its rows lie: io_probe_correlation says why";
             return Err(if unasked.unknown.is_empty() { NO_TIME } else { of_none }.to_owned());
         }
         let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
         let asked = inquiry.ask_all(cells, patience)?;
         let known = known_ones(&asked);
         let regrets = Regrets::of(&known, cells, concurrencies, times).ok_or_else(|| {
-            "the planner picked plans that are not scans by one index or of the whole table".to_owned()
+            "the planner picked plans other than a scan by one index or of the whole table".to_owned()
         })?;
         let concurrency = choose_for_queries(&known, times, in_force.concurrency)
             .ok_or_else(|| "the concurrency in force was not measured".to_owned())?;
@@ -413,7 +413,7 @@ impl Unasked {
         let of = |indexes: &[IndexFacts], why: &str| -> Vec<String> {
             indexes.iter().map(|facts| format!("{} ({why})", facts.index.qualified)).collect()
         };
-        [of(&self.not_looked_at, "not looked at, for want of time"), of(&self.unknown, WHERE_UNKNOWN)]
+        [of(&self.not_looked_at, "not looked at, since no time was left"), of(&self.unknown, WHERE_UNKNOWN)]
             .concat()
     }
 }
@@ -422,7 +422,7 @@ impl Unasked {
 pub(super) const NO_TIME_FOR_IT: &str = "\
     there was no time left for it: give it a longer duration, with a larger pg_io_probe.max_duration, or \
     name its table";
-pub(super) const WHERE_UNKNOWN: &str = "where its rows lie is not known: io_probe_correlation says why";
+pub(super) const WHERE_UNKNOWN: &str = "it is not known where its rows lie: io_probe_correlation says why";
 
 fn table_name(index: &IndexFacts) -> (u32, String) {
     let [schema, table, _] = &index.names;

@@ -19,7 +19,7 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 const NOT_BY_PLANS: &str = "the planner's choices say nothing";
 
 /// Why a value stays.
-pub(super) const NOTHING_BETTER: &str = "no other value is sure enough to gain more than 5 %";
+pub(super) const NOTHING_BETTER: &str = "no other value surely gains over 5 %";
 
 impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {

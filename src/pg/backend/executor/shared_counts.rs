@@ -32,7 +32,7 @@ pub(crate) fn define_setting() {
         GucRegistry::define_string_guc_with_hooks(
             NAME,
             c"Where parallel workers count for io_probe_explain.",
-            c"It is set for the time of a call, and nobody else can set it.",
+            c"A call sets it while it runs. Nobody else can set it.",
             &SETTING,
             GucContext::Suset,
             flags,

@@ -13,7 +13,10 @@ use crate::pg::storage::relation::{Relation, relation_name};
 
 /// Keeps this correlation of a btree index, or forgets the one that is kept.
 pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
-    check_may_write("io_probe_correct", "Call it on the primary: a standby has what is kept there.")?;
+    check_may_write(
+        "io_probe_correct",
+        "Call it on the primary: the standby receives the stored correlation from there.",
+    )?;
     // Serializable transactions that plan read the rows, and would have to fail for this write.
     // SAFETY: reads a variable of this backend.
     if unsafe { pg_sys::XactIsoLevel } as u32 == pg_sys::XACT_SERIALIZABLE {
@@ -111,7 +114,7 @@ fn names_of(table: pg_sys::Oid, index: pg_sys::Oid) -> Result<[String; 3]> {
     if leads_to(of_schema, of_table, table) && leads_to(of_schema, of_index, index) {
         return Ok(names);
     }
-    Err(Error::unsupported("the name of the index, its table or their schema is no valid text"))
+    Err(Error::unsupported("the name of the index, of its table or of their schema is not valid text"))
 }
 
 /// Is this relation found under these names?
