@@ -2042,7 +2042,7 @@ COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and where it can''t be told: the interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and where it can''t be told: the interval is too wide, the trust is poor, the doubt is short, the rate is that of a limit, or it is good enough, but small';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words; of a figure NULL, but for the size of the relation, where it is the name';
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth as good as the fastest; in use: what the server does; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'What speaks against the figure: at most two codes of docs/interface.md, the worst first; NULL: nothing, or it is a fact. Of p50 and p99 it stands in the line of the same depth';

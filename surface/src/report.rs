@@ -110,7 +110,8 @@ row! {
         /// What argument promised gives for this figure
         promised: Option<f64>,
         /// Is the promise kept, within 5 percent? NULL without a promise, and where it can't be told: the
-        /// interval is too wide, the trust is poor, the doubt is short, or the rate is that of a limit
+        /// interval is too wide, the trust is poor, the doubt is short, the rate is that of a limit, or
+        /// it is good enough, but small
         kept: Option<bool>,
         /// The fact, in words; of a figure NULL, but for the size of the relation, where it is the name
         finding: Option<Text>,
