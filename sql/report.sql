@@ -46,7 +46,7 @@ SELECT run, kept, doubt FROM line WHERE section = 'long_write' AND kept OR doubt
 -- the depth that was judged is told, and once what a short run can't see
 SELECT run, section, item FROM line AS l WHERE value IS NOT NULL AND promised IS NOT NULL AND section IN ('depth', 'p99', 'write', 'long_write')
   AND NOT EXISTS (SELECT FROM line AS v WHERE v.run = l.run AND v.item = 'promise' AND v.finding ~ (
-    CASE section WHEN 'depth' THEN 'Random reads' WHEN 'write' THEN 'Random writes' WHEN 'long_write' THEN 'Long writes' ELSE 'percentile of reads' END
+    CASE l.section WHEN 'depth' THEN 'Random reads' WHEN 'write' THEN 'Random writes' WHEN 'long_write' THEN 'Long writes' ELSE 'percentile of reads' END
     || ' with ' || l.item || ' in flight: '));
 SELECT run, count(*) FROM line GROUP BY 1 HAVING count(*) FILTER (WHERE finding ~ '^A run of \d+ s can''t see burst credits')
   <> bool_or(coalesce(kept, false) AND section IN ('scan', 'depth', 'write', 'long_write'))::int;
@@ -93,7 +93,7 @@ SELECT section, item = 'promise' AS judged, kept FROM io_probe_report_full(:'rel
   WHERE section IN ('depth', 'write') AND promised IS NOT NULL OR section = 'verdict' AND item IN ('promise', 'writes', 'mixed load', 'bend');
 -- each probe is named when its turn begins
 SET client_min_messages = notice;
-SELECT FROM io_probe_report_full(:'rel', '1 s', writes => true) LIMIT 0;
+SELECT count(*) > 0 AS lines FROM io_probe_report_full(:'rel', '1 s', writes => true);
 SET client_min_messages = warning;
 -- the same each time
 SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM shown;

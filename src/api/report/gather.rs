@@ -797,6 +797,9 @@ impl ReportDraft {
             let verb = match line.kept {
                 Some(true) => "as promised",
                 Some(false) => "not as promised",
+                None if line.doubts(Doubt::Small) => {
+                    "can't tell whether as promised, as a cache may hold so little"
+                }
                 None => "can't tell whether as promised",
             };
             Some(format!("{what}{depth}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
