@@ -88,9 +88,9 @@ SELECT substring(report, '\S+$') AS last FROM io_probe_report(run => :promised) 
 SELECT count(*) FROM io_probe_report(run => :promised) WHERE report ~ '^random reads, \d+ in flight .* 1,000,000,000,000'
   EXCEPT SELECT count(*) FROM io_probe_results WHERE run_id = :promised AND result->>'section' = 'depth' AND result->>'promised' IS NOT NULL;
 -- the rate of a limit says nothing of a promise
-SELECT section, item = 'promise' AS judged, kept FROM io_probe_report_full(:'rel', duration => '2 s', writes => true,
+SELECT DISTINCT section, item = 'promise' AS judged, kept FROM io_probe_report_full(:'rel', duration => '2 s', writes => true,
     promised => '{"iops": 1e12, "write_iops": 1e12}', options => '{"max_iops": 2000}')
-  WHERE section IN ('depth', 'write') AND promised IS NOT NULL OR section = 'verdict' AND item IN ('promise', 'writes', 'mixed load', 'bend');
+  WHERE section IN ('depth', 'write') AND promised IS NOT NULL OR section = 'verdict' AND item IN ('promise', 'writes', 'mixed load', 'bend') ORDER BY 1;
 -- each probe is named when its turn begins
 SET client_min_messages = notice;
 SELECT count(*) > 0 AS lines FROM io_probe_report_full(:'rel', '1 s', writes => true);

@@ -221,8 +221,8 @@ impl Written {
     }
 }
 
-/// The caches of drives and controllers may hold all of a small file, with or without a battery: what a device
-/// says of its write cache does not tell. A sync, as on path os, empties those without one.
+/// The caches of drives and controllers may hold all of a small file. What a device says of its write cache
+/// does not tell of those with a battery. A sync, as on path os, empties the others.
 fn doubt_size(way: &WriteWay, scratch_bytes: u64, times: &WriteTimes, caveats: &mut Caveats) {
     if way.direct.is_some() && times.total().work > 0 && scratch_bytes < SMALL {
         let (mib, least) = (scratch_bytes >> 20, SMALL >> 20);

@@ -875,7 +875,7 @@ fn promise_unless_paced(
     }
 }
 
-/// Judges a figure by what was promised. One that caches may have served can break a promise, but not keep it.
+/// Judges a figure by what was promised. One that caches may have served can break a promise, not keep it.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &CaveatColumns) -> Line {
     let interval = line.value.map(|value| match (line.low, line.high) {
         (None, None) => stats::Interval { value, low: value - NEAR * value, high: value + NEAR * value },
