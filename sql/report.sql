@@ -37,9 +37,21 @@ SELECT section, item FROM line WHERE (write_pct IS NOT NULL) <> (section ~ 'load
 CREATE VIEW open AS SELECT run, section, item FROM line AS l WHERE
   EXISTS (SELECT FROM line AS t WHERE t.run = l.run AND t.section = 'trust' AND t.item = 'poor'
             AND t.finding ~ CASE WHEN l.section = 'scan' THEN 'scans' WHEN l.section ~ 'write' THEN 'writes' WHEN l.section ~ 'commit' THEN 'commits' ELSE 'reads' END)
-  OR EXISTS (SELECT FROM line AS d WHERE (d.run, d.section, d.item) = (l.run, CASE l.section WHEN 'p99' THEN 'depth' ELSE l.section END, l.item) AND d.doubt ~ 'short');
+  OR EXISTS (SELECT FROM line AS d WHERE (d.run, d.section, d.item) = (l.run, CASE l.section WHEN 'p99' THEN 'depth' ELSE l.section END, l.item)
+               -- what a cache may have held is no promise kept; two other doubts may hide that
+               AND (d.doubt ~ 'short' OR l.section NOT IN ('depth', 'write') AND l.kept IS NULL AND d.doubt ~ 'small|, '));
 SELECT run, section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
   AND kept IS DISTINCT FROM CASE WHEN (run, section, item) IN (TABLE open) THEN NULL ELSE section NOT IN ('depth', 'write') END ORDER BY 1, 2;
+SELECT run, kept, doubt FROM line WHERE section = 'long_write' AND kept OR doubt ~ 'small' AND kept;
+-- the depth that was judged is told, and once what a short run can't see
+SELECT run, section, item FROM line AS l WHERE value IS NOT NULL AND promised IS NOT NULL AND section IN ('depth', 'p99', 'write', 'long_write')
+  AND NOT EXISTS (SELECT FROM line AS v WHERE v.run = l.run AND v.item = 'promise' AND v.finding ~ (
+    CASE l.section WHEN 'depth' THEN 'Random reads' WHEN 'write' THEN 'Random writes' WHEN 'long_write' THEN 'Long writes' ELSE 'percentile of reads' END
+    || ' with ' || l.item || ' in flight: '));
+SELECT run, count(*) FROM line GROUP BY 1 HAVING count(*) FILTER (WHERE finding ~ '^A run of \d+ s can''t see burst credits')
+  <> bool_or(coalesce(kept, false) AND section IN ('scan', 'depth', 'write', 'long_write'))::int;
+-- how long loads were, and what they wrote
+SELECT run, finding FROM line WHERE item = 'bend' AND finding !~ ' tried for \d+\.\d\d s, and wrote \d+ MiB at most\.$';
 SELECT run, section, count(*) FROM line WHERE promised IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2;
 DROP VIEW open;
 -- of each part that has figures it is told how far they can be trusted; where a row knows of others, that is not far
@@ -76,8 +88,13 @@ SELECT substring(report, '\S+$') AS last FROM io_probe_report(run => :promised) 
 SELECT count(*) FROM io_probe_report(run => :promised) WHERE report ~ '^random reads, \d+ in flight .* 1,000,000,000,000'
   EXCEPT SELECT count(*) FROM io_probe_results WHERE run_id = :promised AND result->>'section' = 'depth' AND result->>'promised' IS NOT NULL;
 -- the rate of a limit says nothing of a promise
-SELECT section, kept FROM io_probe_report_full(:'rel', duration => '1 s', promised => '{"iops": 1e12}', options => '{"max_iops": 2000}')
-  WHERE section = 'depth' AND promised IS NOT NULL OR section = 'verdict' AND item = 'promise';
+SELECT DISTINCT section, item = 'promise' AS judged, kept FROM io_probe_report_full(:'rel', duration => '2 s', writes => true,
+    promised => '{"iops": 1e12, "write_iops": 1e12}', options => '{"max_iops": 2000}')
+  WHERE section IN ('depth', 'write') AND promised IS NOT NULL OR section = 'verdict' AND item IN ('promise', 'writes', 'mixed load', 'bend') ORDER BY 1;
+-- each probe is named when its turn begins
+SET client_min_messages = notice;
+SELECT count(*) > 0 AS lines FROM io_probe_report_full(:'rel', '1 s', writes => true);
+SET client_min_messages = warning;
 -- the same each time
 SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM shown;
 -- a page, in which names are names

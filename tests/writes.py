@@ -97,6 +97,14 @@ class Write(OnDevice):
         self.assertGreaterEqual(self.device.counts()["written_bytes"] - before["written_bytes"], written)
         self.assertLessEqual({row["scratch_mib"] for row in rows}, {64})
 
+    def test_a_cache_may_hold_a_small_file(self):
+        self.addCleanup(self.session.run, "RESET pg_io_probe.scratch_limit")
+        for mib, small in [(255, {"direct"}), (256, set())]:
+            self.session.run(f"SET pg_io_probe.scratch_limit = '{mib}MB'")
+            rows = self.write(model="off", patterns=["random", "copy"], duration="1 s")
+            self.assertEqual({row["path"] for row in rows if row["ops"]}, {"direct", "os"})
+            self.assertEqual({row["path"] for row in rows for note in row["notes"] if "may fit the caches" in note}, small)
+
     def test_limits_hold(self):
         for row in self.write(model="off", duration="6 s", options={"max_iops": 50}):
             self.assertLessEqual(row["writes_s"], 50 * 1.2)
@@ -119,7 +127,8 @@ class Report(OnDevice):
         kept = {line["section"]: line["kept"] for line in lines if line["promised"]}
         self.assertEqual(sorted(kept), ["commit", "commit_p99", "long_write", "write"])
         self.assertIsNot(kept["commit"], False)
-        self.assertIsNot(kept["write"], False)
+        # A cache may hold the file.
+        self.assertIsNone(kept["write"])
         self.assertIsNot(kept["long_write"], True)
         rates = [line for line in lines if line["section"] in ("write", "load")]
         self.assertEqual([line["item"] for line in rates], ["1", "16", "reads", "writes"])
@@ -131,6 +140,17 @@ class Report(OnDevice):
         (told,) = [line["finding"] for line in lines if (line["section"], line["item"]) == ("verdict", "bend")]
         self.assertNotIn("at once", told)
         self.assertEqual(self.files(), [])
+
+    def test_a_promise_of_writes_needs_a_large_file(self):
+        self.session.run("SET pg_io_probe.scratch_limit = '256MB'")
+        self.addCleanup(self.session.run, "RESET pg_io_probe.scratch_limit")
+        lines = self.rows(rows_of("report_full", "probed", duration="20 s", writes=True, promised={"write_iops": CAP / 8}))
+        (judged,) = [line for line in lines if line["promised"]]
+        (told,) = [line["finding"] for line in lines if line["item"] == "promise"]
+        self.assertIn(f"Random writes with {judged['item']} in flight: ", told)
+        is_poor = any(line["item"] == "poor" and "writes" in line["finding"] for line in lines if line["section"] == "trust")
+        self.assertEqual(judged["kept"], None if is_poor or "short" in (judged["doubt"] or "") else True)
+        self.assertEqual([line["item"] for line in lines].count("credits"), 1 if judged["kept"] else 0)
 
 
 class Mix(OnDevice):

@@ -396,6 +396,8 @@ pub(super) const UTIL_DOUBTFUL: &str =
 /// Note of a row whose shares are NULL.
 pub(super) const TIERS_UNKNOWN: &str =
     "the tier that served the blocks is unknown: neither bytes fetched nor the OS cache show it";
+/// Below this size, in bytes, the caches of drives and controllers may hold all of a relation or file.
+pub(super) const SMALL: u64 = 256 << 20;
 /// A direct row is void if less of it than this, in percent, came from the device.
 pub(super) const DIRECT_PCT: f64 = 99.9;
 /// From this share on, in percent, one tier served all as far as five digits show.

@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, us};
+use super::shared::{self, CONTRADICTED, Caveats, SMALL, ms, of_leaves, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::Result;
@@ -180,6 +180,7 @@ impl Written {
                 caveats.void(&NotDurable::InMemory.to_string());
             } else {
                 judge(way, times, &mut caveats);
+                doubt_size(way, found.scratch_bytes, times, &mut caveats);
             }
             if found.surroundings.is_disturbed() {
                 caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
@@ -219,6 +220,19 @@ impl Written {
             interval: shared::interval_of_rate(timed.and_then(WriteTimes::interval), &mut caveats),
             caveats: caveats.columns(),
         }
+    }
+}
+
+/// The caches of drives and controllers may hold all of a small file. What a device says of its write cache
+/// does not tell of those with a battery. A sync, as on path os, empties the others.
+fn doubt_size(way: &WriteWay, scratch_bytes: u64, times: &WriteTimes, caveats: &mut Caveats) {
+    if way.direct.is_some() && times.total().work > 0 && scratch_bytes < SMALL {
+        let (mib, least) = (scratch_bytes >> 20, SMALL >> 20);
+        let why = format!(
+            "a scratch file of {mib} MiB may fit the caches below the kernel: raise \
+             pg_io_probe.scratch_limit to {least}MB"
+        );
+        caveats.doubt_since(Doubt::Small, why);
     }
 }
 

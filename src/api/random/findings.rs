@@ -6,12 +6,9 @@ use io_probe_core::measure::tiers::{self, Evidence, Tiers};
 use io_probe_core::stats::MIN_SLICES;
 
 use super::{PathOutcome, RandomTarget};
-use crate::api::shared::{Caveats, DIRECT_PCT, NOT_DIRECT, SLICES, TIERS_UNKNOWN};
+use crate::api::shared::{Caveats, DIRECT_PCT, NOT_DIRECT, SLICES, SMALL, TIERS_UNKNOWN};
 use crate::call::ReadPath;
 use io_probe_surface::doubt::Doubt;
-
-/// Below this size, in bytes, the caches of drives and controllers may hold the whole relation.
-const SMALL_RELATION: u64 = 256 << 20;
 
 /// What follows from what a path did.
 #[derive(Default)]
@@ -111,7 +108,7 @@ impl Findings {
 /// The caches of drives and controllers may hold all of a small relation.
 fn note_size(target: &RandomTarget<'_>, measured: &PathOutcome, caveats: &mut Caveats) {
     let bytes = target.relation.source.blocks() * target.relation.block_size();
-    if measured.run.with_data() > 0 && bytes < SMALL_RELATION {
+    if measured.run.with_data() > 0 && bytes < SMALL {
         let mib = bytes.div_ceil(1 << 20);
         let why = format!("a relation of {mib} MiB may fit into caches below the kernel");
         caveats.doubt_since(Doubt::Small, why);

@@ -282,7 +282,7 @@ impl Measurements {
             let line = Line::figure(ReportSection::Scan, scan.path, scan.mib_s, "MiB/s", interval);
             let line = line.marked(is_from_memory(scan).then_some(Mark::FromMemory), &scan.caveats.doubt);
             let promised = self.promised.mib_s.filter(|_| scan.path == ReadPath::Direct.name());
-            found.push(promise(line, promised, true));
+            found.push(promise(line, promised, true, &scan.caveats));
         }
         let of = |path: ReadPath| scans.iter().find(|scan| scan.path == path.name());
         // Through the OS cache, a processor that does something else slows a scan down, too.
@@ -333,7 +333,8 @@ impl Measurements {
                 |section, value| Line::figure(section, row.depth.to_string(), value, "us", (None, None));
             found.push(line(ReportSection::P50, row.latencies.p50_us));
             let promised = self.promised.p99_us.filter(|_| row.depth == 1);
-            found.push(promise(line(ReportSection::P99, row.latencies.p99_us), promised, false));
+            let p99 = line(ReportSection::P99, row.latencies.p99_us);
+            found.push(promise(p99, promised, false, &row.caveats));
         }
         found.slowed |= depths.iter().any(|row| row.caveats.doubt.has(Doubt::Slowed));
         found.reads_a_second(at_first, depths.last().and_then(free_iops));
@@ -454,9 +455,13 @@ impl ReportDraft {
         self.slowed |= share.is_some_and(|share| share < SLOWED);
     }
 
-    /// Runs a probe if the caller may. One that had bad luck has no rows, which a line says.
+    /// Runs a probe if the caller may, and tells so. One that had bad luck has no rows, which a line says.
     fn run<R>(&mut self, probe: Probe, rows: impl FnOnce() -> Result<Vec<R>>) -> Vec<R> {
-        self.attempt(probe, rows).unwrap_or_else(|why| {
+        let told = || {
+            pgrx::notice!("report: {}", probe.function());
+            rows()
+        };
+        self.attempt(probe, told).unwrap_or_else(|why| {
             self.missing(probe.name(), &why);
             Vec::new()
         })
@@ -472,7 +477,6 @@ impl ReportDraft {
         if !server::may_execute(&function) {
             return Err(format!("needs EXECUTE on {function}"));
         }
-        pgrx::notice!("report: {}", probe.function());
         let relation = self.relation.as_ref().filter(|_| !matches!(probe, Probe::Device | Probe::Sync));
         let (_, _, placement) = history::locate(probe, relation, None);
         let rows = AssertUnwindSafe(|| rows().unwrap_or_else(|error| error.raise()));
@@ -651,7 +655,7 @@ impl ReportDraft {
         }
         self.held_back();
         self.trust();
-        self.promises();
+        self.promises(elapsed_s);
         // The lines of a section stay in the order in which they were found.
         self.lines.sort_by_key(|line| line.section as u8);
         self.lines
@@ -773,28 +777,38 @@ impl ReportDraft {
         }
     }
 
-    fn promises(&mut self) {
+    fn promises(&mut self, elapsed_s: f64) {
         self.leave_open_what_is_not_sure();
         let told = |line: &Line| {
             let (promised, value) = (line.promised?, line.value?);
-            let what = match line.section {
-                ReportSection::Scan => "Scans",
-                ReportSection::Depth => "Random reads",
-                ReportSection::Write => "Random writes",
-                ReportSection::LongWrite => "Long writes",
-                ReportSection::Commit => "Commits",
-                ReportSection::CommitP99 => "The 99th percentile of commits",
-                _ => "The 99th percentile of reads",
+            let (what, has_depth) = match line.section {
+                ReportSection::Scan => ("Scans", false),
+                ReportSection::Depth => ("Random reads", true),
+                ReportSection::Write => ("Random writes", true),
+                ReportSection::LongWrite => ("Long writes", true),
+                ReportSection::Commit => ("Commits", false),
+                ReportSection::CommitP99 => ("The 99th percentile of commits", false),
+                _ => ("The 99th percentile of reads", true),
             };
+            let depth = if has_depth { format!(" with {} in flight", line.item) } else { String::new() };
             let verb = match line.kept {
                 Some(true) => "as promised",
                 Some(false) => "not as promised",
+                None if line.doubts(Doubt::Small) => {
+                    "can't tell whether as promised, as a cache may hold so little"
+                }
                 None => "can't tell whether as promised",
             };
-            Some(format!("{what}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
+            Some(format!("{what}{depth}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
         };
         let sentences: Vec<String> = self.lines.iter().filter_map(told).collect();
         sentences.into_iter().for_each(|sentence| self.say("promise", sentence));
+        if self.lines.iter().any(|line| line.kept == Some(true) && line.unit != Some("us".into())) {
+            self.say(
+                "credits",
+                format!("A run of {elapsed_s:.0} s can't see burst credits that last for minutes."),
+            );
+        }
     }
 }
 
@@ -854,12 +868,12 @@ fn promise_unless_paced(
 ) -> Line {
     match caveats.doubt.has(Doubt::Paced) {
         true => Line(ReportFullRow { promised, ..line.0 }),
-        false => promise(line, promised, more_is_better),
+        false => promise(line, promised, more_is_better, caveats),
     }
 }
 
-/// Judges a figure by what was promised.
-fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
+/// Judges a figure by what was promised. One that caches may have served can break a promise, not keep it.
+fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &CaveatColumns) -> Line {
     let interval = line.value.map(|value| match (line.low, line.high) {
         (None, None) => stats::Interval { value, low: value - NEAR * value, high: value + NEAR * value },
         (low, high) => {
@@ -870,6 +884,7 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
         return Line(ReportFullRow { promised, ..line.0 });
     };
     let kept = is_kept(interval, promised, more_is_better);
+    let kept = kept.filter(|kept| !kept || !caveats.doubt.has(Doubt::Small));
     Line(ReportFullRow { promised: Some(promised), kept, ..line.0 })
 }
 

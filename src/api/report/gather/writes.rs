@@ -13,8 +13,8 @@ use super::{
     Line, Mark, Measurements, NO_TABLE, OF_WRITES, Part, ReportDraft, ReportSection, beside_others, count,
     ends, promise_unless_paced, time, why_none,
 };
-use crate::api::mix;
 use crate::api::write::{self, Pattern};
+use crate::api::{mix, shared};
 use crate::call::{NamedEnum, Probe, ProbedPlace, arguments, figure};
 use crate::pg::backend::server;
 use crate::pg::storage::tablespace::Tablespace;
@@ -117,14 +117,19 @@ impl ReportDraft {
         self.push(promise_unless_paced(line, promised, true, &row.caveats));
     }
 
+    /// The rate of a limit says nothing of the volume.
     fn tell_writes(&mut self, random: &[WriteRow]) {
         let (Some(one), Some(several)) = (random.first(), random.last()) else { return };
         let (Some(of_one), Some(most)) = (one.writes_s, several.writes_s) else {
             return self.missing(OF_WRITES[0], &why_none(&several.caveats));
         };
+        if several.caveats.doubt.has(Doubt::Paced) {
+            return;
+        }
         let (depth, times) = (several.depth, most / of_one);
         let times = if depth > 1 { format!(", {times:.1} times as many as with one") } else { String::new() };
-        let cache = several.scratch_mib.map_or(String::new(), |mib| {
+        let small = several.scratch_mib.filter(|_| several.caveats.doubt.has(Doubt::Small));
+        let cache = small.map_or(String::new(), |mib| {
             format!("; a cache of the device may take all {mib} MiB of the file that was written")
         });
         let beside = beside_others(&several.caveats);
@@ -171,7 +176,7 @@ impl ReportDraft {
         if let Some(told) = SHARES.iter().rev().find_map(|reads| beside_writes(&cells, *reads)) {
             self.say("mixed load", format!("{told}{beside}."));
         }
-        self.say("bend", format!("{}{beside}.", kept_up(bend, &cells)));
+        self.say("bend", format!("{}{beside}. {}.", kept_up(bend, &cells), tried(&cells)));
     }
 }
 
@@ -190,6 +195,21 @@ fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
         "Reads at {reads} % of what they reach alone: {which} over {beside} beside writes at {BESIDE} %, \
          over {alone} without"
     ))
+}
+
+/// For how long loads were tried, and what the largest of them wrote.
+fn tried(cells: &[&MixRow]) -> String {
+    let longest = cells.iter().map(seconds).fold(0.0, f64::max);
+    let most = cells.iter().map(mib_written).fold(0.0, f64::max);
+    format!("Each load was tried for {longest:.2} s, and wrote {most:.0} MiB at most")
+}
+
+fn seconds(cell: &&MixRow) -> f64 {
+    cell.elapsed_ms.unwrap_or(0.0) / 1000.0
+}
+
+fn mib_written(cell: &&MixRow) -> f64 {
+    seconds(cell) * shared::mib_s(cell.writes_s.unwrap_or(0.0), u64::from(cell.write_kb) << 10)
 }
 
 /// The greatest load of reads and writes that was carried.
