@@ -30,7 +30,7 @@ impl Argument for Query {
 as_argument!(Query);
 
 const ALLOWED: &str =
-    "Use SELECT or VALUES. INSERT, UPDATE, DELETE and MERGE are possible without execute => true.";
+    "Use SELECT or VALUES. INSERT, UPDATE, DELETE and MERGE can be planned, but not executed.";
 
 /// Refuses all but one statement, which must not be a utility command: what follows a semicolon would be
 /// executed as well. What writes is refused when it runs.
