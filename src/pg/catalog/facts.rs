@@ -75,6 +75,13 @@ pub(crate) fn checkpoints() -> Option<[f64; 4]> {
     names::rows(&query, &[]).into_iter().next()
 }
 
+/// A setting that is a number, in its own unit, as RESET would set it in this session: with what the database or
+/// the role has of its own. None where this server has none. The name must be a plain word.
+pub(crate) fn number_at_reset(name: &str) -> Option<f64> {
+    let query = format!("SELECT to_json(reset_val::float8) FROM pg_settings WHERE name = '{name}'");
+    names::rows(&query, &[]).into_iter().next()
+}
+
 /// The schema of the extension, quoted.
 pub(crate) fn own_schema() -> String {
     let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \
