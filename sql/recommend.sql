@@ -106,10 +106,12 @@ SELECT setting, evidence->'ways'->0->'ratio' AS ratio, why FROM result
 SELECT setting, recommended, low, high FROM result WHERE run = 'reads' AND low ~ '^\d+$' AND NOT recommended::int BETWEEN low::int AND high::int;
 SELECT setting, recommended, doubt, why FROM result WHERE run = 'reads' AND (recommended IS NULL) <> (doubt IS NOT NULL AND doubt = 'unknown');
 -- ways of writing, and what a vacuum may read: without a right to write only what takes none; values are legal, and lie between low and high
+SET client_min_messages = warning; -- whether a statement is shown depends on the disk
 INSERT INTO result SELECT run, r.* FROM (VALUES ('unwritten', false), ('written', true)) AS runs(run, writes),
   LATERAL io_probe_recommend_full('advised', writes => writes, duration => '3 s', settings =>
     '{checkpoint_flush_after,backend_flush_after,bgwriter_flush_after,checkpoint_completion_target,autovacuum_vacuum_cost_limit}')
   WITH ORDINALITY AS r;
+RESET client_min_messages;
 SELECT run, setting, applies, doubt FROM result WHERE run = 'unwritten' AND setting !~ 'vacuum'
   OR run = 'written' AND (doubt ~ 'needs' OR (recommended IS NULL) <> (coalesce(doubt, '') = 'unknown')) ORDER BY run, ordinality;
 SELECT count(*) FROM result WHERE run = 'written';
