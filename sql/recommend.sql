@@ -106,10 +106,12 @@ SELECT setting, evidence->'ways'->0->'ratio' AS ratio, why FROM result
 SELECT setting, recommended, low, high FROM result WHERE run = 'reads' AND low ~ '^\d+$' AND NOT recommended::int BETWEEN low::int AND high::int;
 SELECT setting, recommended, doubt, why FROM result WHERE run = 'reads' AND (recommended IS NULL) <> (doubt IS NOT NULL AND doubt = 'unknown');
 -- ways of writing, and what a vacuum may read: without a right to write only what takes none; values are legal, and lie between low and high
+SET client_min_messages = warning; -- whether a statement is shown depends on the disk
 INSERT INTO result SELECT run, r.* FROM (VALUES ('unwritten', false), ('written', true)) AS runs(run, writes),
   LATERAL io_probe_recommend_full('advised', writes => writes, duration => '3 s', settings =>
     '{checkpoint_flush_after,backend_flush_after,bgwriter_flush_after,checkpoint_completion_target,autovacuum_vacuum_cost_limit}')
   WITH ORDINALITY AS r;
+RESET client_min_messages;
 SELECT run, setting, applies, doubt FROM result WHERE run = 'unwritten' AND setting !~ 'vacuum'
   OR run = 'written' AND (doubt ~ 'needs' OR (recommended IS NULL) <> (coalesce(doubt, '') = 'unknown')) ORDER BY run, ordinality;
 SELECT count(*) FROM result WHERE run = 'written';
@@ -120,7 +122,14 @@ SELECT run, r.setting, recommended, low, high FROM result AS r JOIN pg_settings 
 SELECT setting, evidence FROM result WHERE run = 'written' AND setting ~ 'flush_after' AND doubt IS DISTINCT FROM 'unknown'
   AND (jsonb_path_query_array(evidence, '$.ways[*].flush_after_kb') @> '[0]'
     AND (SELECT count(DISTINCT writes) FROM jsonb_to_recordset(evidence->'ways') AS w(writes int)) = 1) IS NOT TRUE;
-SELECT why FROM result WHERE setting = 'autovacuum_vacuum_cost_limit' AND run ~ 'written' AND why !~ 'to read all of public.advised \(\d';
+SELECT why FROM result WHERE setting = 'autovacuum_vacuum_cost_limit' AND run ~ 'written' AND why !~ 'to read all of public.advised \(\d.* takes at least';
+-- what a session SETs does not count for autovacuum
+SET vacuum_cost_limit = 1;
+SET vacuum_cost_page_miss = 10000;
+SELECT r.evidence = b.evidence AS unchanged FROM result AS b, io_probe_recommend_full('advised', settings => '{autovacuum_vacuum_cost_limit}') AS r
+  WHERE run = 'unwritten' AND b.setting = r.setting;
+RESET vacuum_cost_limit;
+RESET vacuum_cost_page_miss;
 SELECT count(*) FROM pg_ls_tmpdir();
 -- methods of the WAL: all are compared, one is in force; a volatile cache without FUA changes nothing
 SELECT run, evidence->'methods' AS methods FROM result WHERE setting = 'wal_sync_method' AND evidence <> '{}' AND

@@ -1,8 +1,9 @@
 //! What the cost limits of vacuum allow it to read, and whether that is little beside what a volume reads.
 //!
 //! A vacuum adds up the costs of the pages that it visits, and sleeps for the delay whenever their sum has
-//! reached the limit. So it reads no more than the limit allows in each delay, all workers of autovacuum
-//! together.
+//! reached the limit, all workers of autovacuum together. The sleep comes on top of the work: what is allowed
+//! in each delay is read in no less than the delay and the time that the volume takes for it. While some
+//! workers sleep others work: together they may reach what the limit allows.
 //!
 //! Source: the manual, "Cost-based Vacuum Delay"; `vacuum_delay_point` and `AutoVacuumUpdateCostLimit`.
 
@@ -11,10 +12,10 @@ use io_probe_core::stats::Interval;
 /// Greatest limit that the server takes.
 const MOST_LIMIT: u64 = 10_000;
 
-/// A table that takes longer than this to read, in seconds, is worth a higher limit.
+/// Sleeps that take longer than this for a table, in seconds, are worth a higher limit.
 const LONG_S: f64 = 3600.0;
 
-/// The share of what the volume reads that a vacuum is taken to be allowed.
+/// The share of what the volume reads that all workers together are taken to be allowed.
 pub const SHARE: f64 = 0.5;
 
 /// The costs that hold a vacuum back.
@@ -33,7 +34,7 @@ pub struct VacuumCosts {
 }
 
 impl VacuumCosts {
-    /// Bytes a second that it may read; None if nothing holds it back.
+    /// Bytes a second that it may read at most; None if nothing holds it back.
     pub fn read_s(&self) -> Option<f64> {
         self.bytes_s(self.miss)
     }
@@ -41,6 +42,11 @@ impl VacuumCosts {
     /// The same if it changes each page.
     pub fn changed_s(&self) -> Option<f64> {
         self.bytes_s(self.miss + self.dirty)
+    }
+
+    /// Seconds that it takes to read so many bytes of a volume that reads so many a second, with its sleeps.
+    pub fn read_time(&self, bytes: f64, volume_s: f64) -> f64 {
+        bytes / volume_s + self.read_s().map_or(0.0, |allowed| bytes / allowed)
     }
 
     fn bytes_s(&self, cost: f64) -> Option<f64> {
@@ -54,13 +60,11 @@ impl VacuumCosts {
 pub enum VacuumLimit {
     /// Nothing holds a vacuum back.
     KeepFree,
-    /// The volume reads no faster than the limit allows.
-    KeepVolume,
-    /// The table is read within an hour.
+    /// It sleeps for less than an hour while it reads the table: a higher limit gains no more than that.
     KeepSoon,
-    /// The volume reads little more than the limit allows.
+    /// Twice the limit would allow more than their share.
     KeepNear,
-    /// This limit lets it read up to its share of what the volume reads.
+    /// This limit allows up to their share of what the volume reads.
     Raise {
         /// The limit: as many times the present one as powers of two go into that share.
         to: u64,
@@ -77,12 +81,9 @@ pub fn kept_for(costs: &VacuumCosts, table_bytes: f64) -> Option<VacuumLimit> {
     }
 }
 
-/// What to do about one that takes longer, if the volume reads so many bytes a second.
+/// What to do about one for which it sleeps longer, if the volume reads so many bytes a second.
 pub fn vacuum_limit(costs: &VacuumCosts, volume_s: Interval) -> VacuumLimit {
     let Some(allowed) = costs.read_s() else { return VacuumLimit::KeepFree };
-    if allowed >= volume_s.low {
-        return VacuumLimit::KeepVolume;
-    }
     let high = (costs.limit * SHARE * volume_s.low / allowed).min(MOST_LIMIT as f64);
     let doublings = (high / costs.limit).log2().floor();
     if doublings < 1.0 {
@@ -117,15 +118,24 @@ mod tests {
     #[test]
     fn a_long_vacuum_of_a_fast_volume_gets_a_higher_limit() {
         let advice = |mib_s| vacuum_limit(&DEFAULT, known(mib_s));
-        assert_eq!(advice(120.0), VacuumLimit::KeepVolume);
-        assert_eq!(advice(1000.0), VacuumLimit::KeepNear, "half of it is hardly more");
+        assert_eq!(advice(120.0), VacuumLimit::KeepNear);
+        assert_eq!(advice(1500.0), VacuumLimit::KeepNear, "twice as much is over half of it");
         // Half of 3,200 is 4.096 times 390.625.
         assert_eq!(advice(3200.0), VacuumLimit::Raise { to: 800, high: 819 });
         assert_eq!(advice(1e6), VacuumLimit::Raise { to: 6400, high: 10_000 });
     }
 
     #[test]
-    fn a_table_that_is_read_within_an_hour_needs_no_measurement() {
+    fn a_vacuum_sleeps_and_reads_in_turn() {
+        // 1 GiB by 390.625 MiB a second, and by 100.
+        assert!((DEFAULT.read_time(1024.0 * MIB, f64::INFINITY) - 2.62144).abs() < 1e-9);
+        assert!((DEFAULT.read_time(1024.0 * MIB, 100.0 * MIB) - 12.86144).abs() < 1e-9);
+        let free = VacuumCosts { delay_ms: 0.0, ..DEFAULT };
+        assert_eq!(free.read_time(100.0, 10.0), 10.0);
+    }
+
+    #[test]
+    fn a_table_for_which_it_sleeps_under_an_hour_needs_no_measurement() {
         assert_eq!(kept_for(&DEFAULT, 1_400_000.0 * MIB), Some(VacuumLimit::KeepSoon));
         assert_eq!(kept_for(&DEFAULT, 1_410_000.0 * MIB), None);
         let free = VacuumCosts { delay_ms: 0.0, ..DEFAULT };

@@ -180,6 +180,7 @@ impl RecommendRequest {
         rows.extend(io_method::rows(&recommend, &places)?);
         rows.extend(wal::row(&recommend)?);
         rows.extend(flush::rows(&recommend, &places)?);
+        rows.extend(flush::completion_target(&recommend));
         rows.extend(vacuum::row(&recommend, &places)?);
         Ok(rows)
     }

@@ -136,20 +136,6 @@ fn may(table: pg_sys::Oid, mode: pg_sys::AclMode) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Columns of the view that counts checkpoints, and the view: those that came when it was time, and earlier,
-/// what they wrote in buffers, and how long that took in milliseconds.
-pub(super) const CHECKPOINTS: [&str; 5] = if cfg!(any(feature = "pg15", feature = "pg16")) {
-    [
-        "checkpoints_timed",
-        "checkpoints_req",
-        "buffers_checkpoint",
-        "checkpoint_write_time",
-        "pg_stat_bgwriter",
-    ]
-} else {
-    ["num_timed", "num_requested", "buffers_written", "write_time", "pg_stat_checkpointer"]
-};
-
 pub(super) const HAS_MAINTAIN: bool = cfg!(not(any(feature = "pg15", feature = "pg16")));
 
 /// May the user maintain the table: as its owner, or from 17 on by MAINTAIN?

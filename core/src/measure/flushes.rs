@@ -3,11 +3,13 @@
 //!
 //! A turn is a short checkpoint. Blocks are written through the page cache at even distances for half of the
 //! turn, begin to be written back after so many bytes, and are synced. There are so many that the device
-//! takes them in a quarter of the turn if they come as fast as it can: it is half busy. Meanwhile one thread
-//! reads blocks of a relation past the page cache, one after another. All ways take turns, there and back.
+//! takes them in a quarter of the turn if they come as fast as it can: it is half busy. Where the file has no
+//! places for so many, the turn is shorter. Meanwhile one thread reads blocks of a relation past the page
+//! cache, one after another. All ways take turns, there and back.
 //!
 //! How long others wait is told of moments, not of reads ([`crate::stats::Latencies::quantile_of_time`]): a
-//! read that lasts a second is one of thousands, but whoever comes in that second waits.
+//! read that lasts a second is one of thousands, but whoever comes in that second waits. One that outlasts
+//! its turn counts as well.
 //!
 //! # Limitations and caveats
 //! - No block is written twice between two syncs. That one which is written again is written back twice does
@@ -15,6 +17,7 @@
 //! - A turn is far shorter than a checkpoint: what the kernel writes back by itself, after 30 s or if much is
 //!   dirty, does not show.
 
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +30,7 @@ use crate::measure::writes::{Buffered, WriteWay};
 use crate::run::budget::{Budget, End, Limits, Outcome, Stop};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
-use crate::stats::{Interval, Slice, of_turns};
+use crate::stats::{Interval, Latencies, Slice, of_turns};
 
 /// Rounds of turns, and one more that finding the number of writes may take.
 const ROUNDS: u32 = 6;
@@ -47,19 +50,10 @@ const LEAST_FLUSHES: u64 = 2;
 /// The share of moments that tells what others wait.
 const MOMENTS: f64 = 0.99;
 
-/// A way to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlushWay {
-    /// How, through the page cache.
-    pub way: WriteWay,
-    /// Do they come at even distances, or as fast as they are answered?
-    pub paced: bool,
-}
-
 /// What is to be measured.
 pub struct FlushRun<'a> {
-    /// The ways.
-    pub ways: &'a [FlushWay],
+    /// The ways, through the page cache.
+    pub ways: &'a [WriteWay],
     /// The file that is written.
     pub scratch: Arc<Scratch>,
     /// What others read.
@@ -83,13 +77,22 @@ pub struct FlushTurn {
     pub writing_ns: u64,
 }
 
+/// What is written in a turn.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Size {
+    /// Writes.
+    count: u64,
+    /// How much of its time the turn takes: less than 1 where the file has no more places.
+    part: f64,
+}
+
 /// What was measured.
 #[derive(Debug, Default)]
 pub struct Flushes {
     /// Of each way, by round; None where a turn was ended early.
     turns: Vec<Vec<Option<FlushTurn>>>,
-    /// Of each way, writes of a turn.
-    counts: Vec<u64>,
+    /// Of each way.
+    sizes: Vec<Size>,
     /// Of each way, how many times as long turns have to be to tell something of it, if they are too short.
     short_by: Vec<Option<f64>>,
     /// Bytes that were written, and that the device wrote meanwhile; None where it has no counters.
@@ -103,7 +106,7 @@ impl Flushes {
     /// Nothing yet, of so many ways.
     fn of(ways: usize) -> Self {
         let turns = vec![Vec::new(); ways];
-        Self { turns, counts: vec![0; ways], short_by: vec![None; ways], ..Self::default() }
+        Self { turns, sizes: vec![Size::default(); ways], short_by: vec![None; ways], ..Self::default() }
     }
 
     /// How many times as long as `other` a way took for this, with an interval over the rounds in which both
@@ -122,17 +125,14 @@ impl Flushes {
         (!turns.is_empty()).then(|| turns.iter().sum::<u64>() as f64 / turns.len() as f64)
     }
 
-    /// Nanoseconds of a write of a way, its part of the sync included.
-    pub fn write_time(&self, way: usize) -> Option<Interval> {
-        let turns = self.turns[way].iter().flatten();
-        let turns: Vec<Slice> =
-            turns.map(|turn| Slice { ns: turn.writing_ns, work: self.counts[way] }).collect();
-        of_turns(&turns)
-    }
-
     /// Writes of each turn of a way.
     pub fn count(&self, way: usize) -> u64 {
-        self.counts[way]
+        self.sizes[way].count
+    }
+
+    /// Are turns of a way shorter than their time, since the file has no more places?
+    pub fn lacks_places(&self, way: usize) -> bool {
+        self.sizes[way].part < 1.0
     }
 
     /// How many times as long turns have to be to tell something of this way, if they are too short.
@@ -157,9 +157,11 @@ pub fn turn_length(all: Duration, ways: usize) -> Duration {
 /// Those of the requests and syncs.
 pub fn run(run: &FlushRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64, u64)) -> Result<Flushes> {
     let mut budget = budget.part(&run.limits);
+    let counted = Arc::new(CountedReads { reads: Arc::clone(&run.reads), latencies: Mutex::default() });
     let mut turns = FlushTurns {
         run,
-        reads: Stream::new(Arc::clone(&run.reads), 1),
+        reads: Stream::new(counted.clone(), 1),
+        counted,
         writes: run.ways.iter().map(|way| FlushedWrites::new(run, way)).collect::<Result<_>>()?,
         length: turn_length(run.limits.duration, run.ways.len()),
         report,
@@ -193,10 +195,10 @@ struct WriterTurn {
 }
 
 impl FlushedWrites {
-    fn new(run: &FlushRun<'_>, way: &FlushWay) -> Result<Arc<Self>> {
-        let writer = Buffered::new(Arc::clone(&run.scratch), &way.way, run.seed)?;
+    fn new(run: &FlushRun<'_>, way: &WriteWay) -> Result<Arc<Self>> {
+        let writer = Buffered::new(Arc::clone(&run.scratch), way, run.seed)?;
         let turn = WriterTurn { writer, left: 0, sync_ns: 0, writing_ns: 0 };
-        Ok(Arc::new(Self { turn: Mutex::new(turn), length: way.way.length }))
+        Ok(Arc::new(Self { turn: Mutex::new(turn), length: way.length }))
     }
 
     fn lock(&self) -> MutexGuard<'_, WriterTurn> {
@@ -224,9 +226,35 @@ impl Requests for FlushedWrites {
     }
 }
 
+/// Reads that are counted until the last one is answered, though the turn may be over.
+struct CountedReads {
+    reads: Arc<dyn Requests>,
+    latencies: Mutex<Latencies>,
+}
+
+impl CountedReads {
+    fn lock(&self) -> MutexGuard<'_, Latencies> {
+        self.latencies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Requests for CountedReads {
+    fn make(&self, number: u64, worker: usize) -> Result<()> {
+        let began = Monotonic.now();
+        self.reads.make(number, worker)?;
+        self.lock().record(Monotonic.now() - began);
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.reads.bytes()
+    }
+}
+
 struct FlushTurns<'a> {
     run: &'a FlushRun<'a>,
     reads: Stream,
+    counted: Arc<CountedReads>,
     writes: Vec<Arc<FlushedWrites>>,
     length: Duration,
     report: &'a mut dyn FnMut(u64, u64),
@@ -237,46 +265,45 @@ impl FlushTurns<'_> {
     /// Finds how many writes the device takes in its part of a turn; the same for all ways of an order.
     fn size(&mut self, budget: &mut Budget<'_>) -> Outcome<()> {
         for way in 0..self.run.ways.len() {
-            let order = self.run.ways[way].way.order;
-            let alike = self.run.ways[..way].iter().position(|other| other.way.order == order);
-            let count = match alike {
-                Some(other) => self.found.counts[other],
-                None => self.count(way, budget)?,
+            let WriteWay { order, length, flush_after, .. } = self.run.ways[way];
+            let alike = self.run.ways[..way].iter().position(|other| other.order == order);
+            let size = match alike {
+                Some(other) => self.found.sizes[other],
+                None => self.size_of(way, budget)?,
             };
-            let WriteWay { length, flush_after, .. } = self.run.ways[way].way;
             let least = LEAST_FLUSHES * flush_after;
-            let short = least as f64 / (count * u64::from(length)) as f64;
-            self.found.counts[way] = count;
+            let short = least as f64 / (size.count * u64::from(length)) as f64;
+            self.found.sizes[way] = size;
             self.found.short_by[way] = (short > 1.0).then_some(short);
         }
         Ok(())
     }
 
-    fn count(&mut self, way: usize, budget: &mut Budget<'_>) -> Outcome<u64> {
+    fn size_of(&mut self, way: usize, budget: &mut Budget<'_>) -> Outcome<Size> {
         let most = self.writes[way].lock().writer.places();
         let wanted = nanoseconds(self.length / DEVICE_PART) as f64;
         let mut count = FIRST.min(most);
         loop {
-            let (turn, stop) = self.write(way, count, Pace::Free, &[], budget)?;
+            let (turn, stop) = self.write(way, count, None, budget)?;
             if let Some(stop) = stop {
                 return Err(stop.into());
             }
-            let fitting = wanted / turn.writing_ns.max(1) as f64;
-            let next = (count as f64 * fitting.min(GROWTH)) as u64;
-            if fitting <= GROWTH || count == most {
-                return Ok(next.clamp(1, most));
+            let fitting = count as f64 * wanted / turn.writing_ns.max(1) as f64;
+            let grown = count as f64 * GROWTH;
+            if fitting <= grown || count == most {
+                let part = (most as f64 / fitting).min(1.0);
+                return Ok(Size { count: (fitting as u64).clamp(1, most), part });
             }
-            count = next.min(most);
+            count = (grown as u64).min(most);
         }
     }
 
-    /// Writes and syncs so many times beside `others`.
+    /// Writes and syncs so many times: beside reads for a turn of this length, or alone and at once.
     fn write(
         &mut self,
         way: usize,
         count: u64,
-        pace: Pace,
-        others: &[Stream],
+        length: Option<Duration>,
         budget: &mut Budget<'_>,
     ) -> Result<(FlushTurn, Option<Stop>)> {
         let writes = Arc::clone(&self.writes[way]);
@@ -284,15 +311,19 @@ impl FlushTurns<'_> {
             let mut turn = writes.lock();
             (turn.left, turn.sync_ns, turn.writing_ns) = (count, 0, 0);
         }
-        let length = if others.is_empty() { Duration::ZERO } else { self.length };
-        let stream = Stream::new(writes.clone(), 1).at(pace).of_count(count);
-        let streams = [std::slice::from_ref(&stream), others].concat();
-        let (reached, stop) = load::run(&streams, length, budget)?;
+        let stream = Stream::new(writes.clone(), 1).of_count(count);
+        let (_, stop) = match length {
+            None => load::run(&[stream], Duration::ZERO, budget)?,
+            Some(length) => {
+                let evenly = count as f64 / (length / WRITING_PART).as_secs_f64().max(1e-9);
+                load::run(&[stream.at(Pace::Due(evenly)), self.reads.clone()], length, budget)?
+            }
+        };
         let turn = writes.lock();
         if turn.left == 0 {
             self.found.written += count * u64::from(writes.length);
         }
-        let waited = reached.get(1).and_then(|reads| reads.latencies.quantile_of_time(MOMENTS));
+        let waited = mem::take(&mut *self.counted.lock()).quantile_of_time(MOMENTS);
         let (sync_ns, writing_ns) = (turn.sync_ns, turn.writing_ns);
         Ok((FlushTurn { read_ns: waited.unwrap_or(0), sync_ns, writing_ns }, stop))
     }
@@ -306,11 +337,8 @@ impl Contenders for FlushTurns<'_> {
     fn turn(&mut self, turn: Turn, budget: &mut Budget<'_>) -> Result<Ended> {
         (self.report)(turn.number, turn.of);
         let way = turn.contender;
-        let count = self.found.counts[way];
-        let evenly = count as f64 / (self.length / WRITING_PART).as_secs_f64().max(1e-9);
-        let pace = if self.run.ways[way].paced { Pace::Due(evenly) } else { Pace::Free };
-        let reads = [self.reads.clone()];
-        let (found, stop) = self.write(way, count, pace, &reads, budget)?;
+        let Size { count, part } = self.found.sizes[way];
+        let (found, stop) = self.write(way, count, Some(self.length.mul_f64(part)), budget)?;
         let is_whole = stop.is_none() && found.read_ns > 0;
         let turns = &mut self.found.turns[way];
         turns.resize(turn.round as usize, None);
@@ -329,12 +357,14 @@ mod tests {
 
     const BLOCK: u32 = 8192;
 
-    /// Reads that take half a millisecond each.
+    /// Reads that take half a millisecond each; every 20th takes `LONG`.
     struct Reads;
 
+    const LONG: Duration = Duration::from_millis(100);
+
     impl Requests for Reads {
-        fn make(&self, _number: u64, _worker: usize) -> Result<()> {
-            Monotonic.sleep(Duration::from_micros(500));
+        fn make(&self, number: u64, _worker: usize) -> Result<()> {
+            Monotonic.sleep(if number % 20 == 19 { LONG } else { Duration::from_micros(500) });
             Ok(())
         }
 
@@ -343,7 +373,7 @@ mod tests {
         }
     }
 
-    fn flushes(ways: &[FlushWay], limits: Limits) -> Flushes {
+    fn flushes(ways: &[WriteWay], limits: Limits) -> Flushes {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let fallback = directory.path().join("fallback");
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
@@ -358,17 +388,15 @@ mod tests {
         super::run(&run, &mut budget, &mut |_, _| ()).expect("written")
     }
 
-    fn way(flush_after: u64, paced: bool) -> FlushWay {
-        let way = WriteWay { order: WriteOrder::Sorted, length: BLOCK, direct: None, flush_after };
-        FlushWay { way, paced }
+    fn way(flush_after: u64) -> WriteWay {
+        WriteWay { order: WriteOrder::Sorted, length: BLOCK, direct: None, flush_after }
     }
 
     #[test]
     fn ways_of_an_order_write_as_much_in_turns() {
         let limits = Limits { duration: Duration::from_secs(4), ..Limits::none() };
-        let found = flushes(&[way(0, true), way(4 * 8192, true), way(0, false)], limits);
-        assert_eq!(found.counts.len(), 3);
-        assert!(found.counts.iter().all(|count| *count == found.counts[0] && *count > 0));
+        let found = flushes(&[way(0), way(4 * 8192)], limits);
+        assert!(found.sizes.len() == 2 && found.sizes[0] == found.sizes[1] && found.count(0) > 0);
         // If the machine lets it have its turns in time.
         for (index, turns) in found.turns.iter().enumerate() {
             assert!(turns.len() <= ROUNDS as usize);
@@ -377,7 +405,6 @@ mod tests {
                 assert!(turn.writing_ns >= turn.sync_ns);
             }
             let whole = turns.iter().flatten().count();
-            assert_eq!(found.write_time(index).is_some(), whole >= 3);
             assert_eq!(found.mean(index, |turn| turn.sync_ns).is_some(), whole > 0);
         }
         if let Some(same) = found.ratio(0, 0, |turn| turn.read_ns) {
@@ -390,7 +417,7 @@ mod tests {
     fn a_turn_that_is_too_short_tells_nothing_of_a_way() {
         let limits = Limits { duration: Duration::from_millis(400), ..Limits::none() };
         // More than the whole file has.
-        let found = flushes(&[way(4 << 20, true)], limits);
+        let found = flushes(&[way(4 << 20)], limits);
         assert!(found.short_by(0) > Some(1.0));
         assert_eq!(found.mean(0, |turn| turn.read_ns), None);
     }
@@ -399,7 +426,25 @@ mod tests {
     fn bytes_end_it() {
         let max_bytes = 20 * u64::from(BLOCK);
         let limits = Limits { duration: Duration::from_secs(60), max_bytes, ..Limits::none() };
-        let found = flushes(&[way(0, true)], limits);
-        assert_eq!((found.stop, found.write_time(0)), (Some(Stop::Bytes), None));
+        let found = flushes(&[way(0)], limits);
+        assert_eq!((found.stop, found.mean(0, |turn| turn.read_ns)), (Some(Stop::Bytes), None));
+    }
+
+    #[test]
+    fn a_file_of_few_places_shortens_the_turns() {
+        // 256 places would take a quarter of half a minute.
+        let limits = Limits { duration: Duration::from_secs(200), ..Limits::none() };
+        let found = flushes(&[way(0)], limits);
+        assert!(found.lacks_places(0) && found.count(0) == 256, "{:?}", found.sizes);
+        assert_eq!(found.stop, None);
+    }
+
+    #[test]
+    fn a_read_that_outlasts_its_turn_counts() {
+        // Turns are shorter than a long read.
+        let limits = Limits { duration: Duration::from_millis(400), ..Limits::none() };
+        let found = flushes(&[way(0)], limits);
+        let is_long = |turn: &FlushTurn| Duration::from_nanos(turn.read_ns) >= LONG;
+        assert!(found.turns[0].iter().flatten().any(is_long), "{:?}", found.turns);
     }
 }

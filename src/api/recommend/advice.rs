@@ -66,12 +66,8 @@ impl Setting {
         [Setting::IoWorkers, Setting::IoMinWorkers, Setting::IoMaxWorkers];
 
     /// The settings of how data files are written.
-    pub(super) const OF_WRITES: [Setting; 4] = [
-        Setting::CheckpointFlushAfter,
-        Setting::BackendFlushAfter,
-        Setting::BgwriterFlushAfter,
-        Setting::CheckpointCompletionTarget,
-    ];
+    pub(super) const OF_WRITES: [Setting; 3] =
+        [Setting::CheckpointFlushAfter, Setting::BackendFlushAfter, Setting::BgwriterFlushAfter];
 
     /// Does a change of it take a restart?
     fn takes_restart(self) -> bool {
@@ -239,8 +235,8 @@ impl Recommendation {
 
     /// Is it of a setting of which is told only that it should change?
     pub(in crate::api) fn is_told_if_changed(&self) -> bool {
-        let vacuum = [Setting::AutovacuumVacuumCostLimit];
-        let all = Setting::OF_READS.iter().chain(&Setting::OF_WRITES).chain(&vacuum);
+        let others = [Setting::CheckpointCompletionTarget, Setting::AutovacuumVacuumCostLimit];
+        let all = Setting::OF_READS.iter().chain(&Setting::OF_WRITES).chain(&others);
         all.into_iter().any(|setting| setting.name() == self.row.setting)
     }
 

@@ -1,16 +1,14 @@
 //! checkpoint_flush_after, backend_flush_after and bgwriter_flush_after, from what others' reads and the sync
 //! at the end take while a scratch file is written as the server writes data files; and
-//! checkpoint_completion_target, from what checkpoints have written and what the volume carries.
+//! checkpoint_completion_target, which takes no measurement.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_probe_advise::flushes::{
-    Checkpoints, CompletionTarget, FlushAfter, FlushRatios, SPREAD, completion_target, flush_after,
-};
+use io_probe_advise::flushes::{self as judgement, FlushAfter, FlushRatios};
 use io_probe_core::Error::NoRoom as Full;
 use io_probe_core::files::scratch::Fill;
-use io_probe_core::measure::flushes::{self, FlushRun, FlushTurn, FlushWay, Flushes};
+use io_probe_core::measure::flushes::{self, FlushRun, FlushTurn, Flushes};
 use io_probe_core::measure::sync::{self, NotDurable};
 use io_probe_core::measure::writes::{WriteOrder, WriteWay};
 use io_probe_core::run::budget::{End, Limits, Stop};
@@ -23,10 +21,9 @@ use super::place::{GONE, Opened, TablespaceTarget};
 use super::{PARTS_OF_WRITES, RecommendCall, io_method, reads};
 use crate::api::shared::{self, CONTRADICTED, us};
 use crate::call::arguments::seed;
-use crate::call::{Failure, Outcome, ProbedPlace, ProbedRelation, figure};
+use crate::call::{Failure, Outcome, ProbedPlace, ProbedRelation};
 use crate::error::Result;
 use crate::pg::backend::server;
-use crate::pg::catalog::facts;
 use crate::pg::storage::wal;
 
 /// The server's default for checkpoints, in blocks.
@@ -35,7 +32,10 @@ const USUAL: u64 = (256 << 10) / pg_sys::BLCKSZ as u64;
 /// In a shorter turn too little is written to tell anything.
 const LEAST_TURN: Duration = Duration::from_millis(10);
 
-const MIB: f64 = 1_048_576.0;
+/// What no turn shows of a change, to another size or to 0.
+const WRITTEN_AGAIN: &str = "blocks that are written again and again may reach the device more often";
+const LEFT_TO_THE_END: &str = "a long checkpoint may leave far more to the sync, or to what the kernel \
+     writes back by itself";
 
 /// A row for each of these settings, measured on the largest relation that no strong lock keeps from us, and
 /// in its tablespace.
@@ -43,60 +43,51 @@ pub(super) fn rows(
     recommend: &RecommendCall<'_>,
     places: &[TablespaceTarget],
 ) -> Result<Vec<Recommendation>> {
-    let mut rows = Vec::new();
-    for setting in Setting::OF_WRITES.into_iter().filter(|setting| recommend.wants(*setting)) {
-        rows.push((setting, Recommendation::of_cluster(setting), needless(setting)));
+    let mut open = Setting::OF_WRITES.to_vec();
+    open.retain(|setting| recommend.wants(*setting));
+    if open.is_empty() {
+        return Ok(Vec::new());
     }
-    let open: Vec<Setting> =
-        rows.iter().filter(|(.., needless)| needless.is_none()).map(|(setting, ..)| *setting).collect();
-    let judge = if open.is_empty() { None } else { Some(Judge::of(recommend, places, &open)?) };
-    let filled = rows.into_iter().map(|(setting, row, needless)| match (needless, &judge) {
-        (Some(why), _) => row.keep(why),
-        (None, Some(judge)) => judge.judged(setting, row),
-        (None, None) => row,
-    });
-    Ok(filled.collect())
+    let rows = open.iter().map(|setting| (*setting, Recommendation::of_cluster(*setting)));
+    if let Some(why) = needless() {
+        return Ok(rows.map(|(_, row)| row.keep(why)).collect());
+    }
+    let judge = Judge::of(recommend, places, &open)?;
+    Ok(rows.map(|(setting, row)| judge.judged(setting, row)).collect())
 }
 
-/// Why a setting is kept, whatever would be measured.
-fn needless(setting: Setting) -> Option<&'static str> {
-    if setting == Setting::CheckpointCompletionTarget {
-        return match completion_target(target(), counted(), None) {
-            CompletionTarget::KeepSpread => {
-                Some("a checkpoint's writes are spread over almost all of the time until the next one")
-            }
-            CompletionTarget::KeepUncounted => Some(
-                "too few checkpoints came by checkpoint_timeout since the statistics were reset, or they \
-                 wrote nothing, so that what they need is not known",
-            ),
-            _ => None,
-        };
+/// The row of checkpoint_completion_target, if it is wanted.
+pub(super) fn completion_target(recommend: &RecommendCall<'_>) -> Option<Recommendation> {
+    if !recommend.wants(Setting::CheckpointCompletionTarget) {
+        return None;
     }
+    let row = Recommendation::of_cluster(Setting::CheckpointCompletionTarget);
+    Some(match judgement::completion_target(server::number(c"checkpoint_completion_target")?) {
+        None => row.keep("a checkpoint's writes are spread over almost all of the time until the next one"),
+        Some(target) => {
+            let why = format!(
+                "{target} spreads a checkpoint's writes over more of the time until the next one; it is the \
+                 default since PostgreSQL 14"
+            );
+            row.alter(target.to_string(), why)
+        }
+    })
+}
+
+/// Why all settings of writes are kept, whatever would be measured.
+fn needless() -> Option<&'static str> {
     if wal::sync_method().is_none() {
         return Some("it does not count while fsync is off");
     }
     server::reads_direct().then_some("it does not count with debug_io_direct = data")
 }
 
-fn target() -> f64 {
-    server::number(c"checkpoint_completion_target").unwrap_or(SPREAD)
-}
-
-fn counted() -> Option<Checkpoints> {
-    let [timed, requested, buffers, write_ms] = facts::checkpoints()?;
-    let bytes = buffers * f64::from(pg_sys::BLCKSZ);
-    Some(Checkpoints { timed, requested, bytes, seconds: write_ms / 1e3 })
-}
-
 /// The order in which a setting's writer writes.
 fn order(setting: Setting) -> WriteOrder {
-    match setting {
-        Setting::BackendFlushAfter | Setting::BgwriterFlushAfter => WriteOrder::Random,
-        _ => WriteOrder::Sorted,
-    }
+    if setting == Setting::CheckpointFlushAfter { WriteOrder::Sorted } else { WriteOrder::Random }
 }
 
-/// The blocks in force of a setting, or of the one that it goes with.
+/// The blocks in force of a setting.
 fn in_force(setting: Setting) -> u64 {
     let name = match setting {
         Setting::BackendFlushAfter => c"backend_flush_after",
@@ -106,29 +97,25 @@ fn in_force(setting: Setting) -> u64 {
     server::number(name).unwrap_or(0)
 }
 
-/// The blocks that are tried beside those in force. Sizes are not compared with each other: in a short turn
-/// the rest that is left for the sync would decide.
-fn alternative(now: u64) -> u64 {
-    if now == 0 { USUAL } else { 0 }
+/// The blocks that are compared with 0 for writes in this order: of a setting in force, or the usual ones.
+/// Sizes are not compared with each other: in a short turn the rest that is left for the sync would decide.
+fn compared(order_of: WriteOrder) -> u64 {
+    let alike = Setting::OF_WRITES.into_iter().filter(|setting| order(*setting) == order_of);
+    alike.map(in_force).find(|blocks| *blocks > 0).unwrap_or(USUAL)
 }
 
-/// The ways that tell these settings.
-fn ways(open: &[Setting]) -> Vec<FlushWay> {
-    let mut ways = Vec::new();
-    let mut add = |order, blocks: u64, paced| {
-        let flush_after = blocks * u64::from(pg_sys::BLCKSZ);
-        let way = WriteWay { order, length: pg_sys::BLCKSZ, direct: None, flush_after };
-        let way = FlushWay { way, paced };
-        if !ways.contains(&way) {
-            ways.push(way);
+/// The ways that tell these settings: for each order 0, and then another size.
+fn ways(open: &[Setting]) -> Vec<WriteWay> {
+    let mut ways: Vec<WriteWay> = Vec::new();
+    for order in open.iter().map(|setting| order(*setting)) {
+        if ways.iter().any(|way| way.order == order) {
+            continue;
         }
-    };
-    for &setting in open {
-        let (order, now) = (order(setting), in_force(setting));
-        match setting {
-            Setting::CheckpointCompletionTarget => add(order, now, false),
-            _ => [now, alternative(now)].into_iter().for_each(|blocks| add(order, blocks, true)),
-        }
+        let length = pg_sys::BLCKSZ;
+        ways.extend([0, compared(order)].map(|blocks| {
+            let flush_after = blocks * u64::from(length);
+            WriteWay { order, length, direct: None, flush_after }
+        }));
     }
     ways
 }
@@ -136,7 +123,7 @@ fn ways(open: &[Setting]) -> Vec<FlushWay> {
 /// What the rows are filled from.
 struct Judge<'a> {
     recommend: &'a RecommendCall<'a>,
-    ways: Vec<FlushWay>,
+    ways: Vec<WriteWay>,
     relation: Option<pg_sys::Oid>,
     /// What was measured, or why nothing was, with the doubt of such a row.
     found: std::result::Result<(Flushes, Option<Doubt>), NotMeasured>,
@@ -242,73 +229,37 @@ impl<'a> Judge<'a> {
             }
         };
         let row = row.rests_on("ways", self.evidence(order(setting), found));
-        let row = match setting {
-            Setting::CheckpointCompletionTarget => self.target(row, found),
-            _ => self.flush_after(setting, row, found),
-        };
-        row.beside(*doubt)
-    }
-
-    fn way(&self, order: WriteOrder, blocks: u64, paced: bool) -> Option<usize> {
-        let flush_after = blocks * u64::from(pg_sys::BLCKSZ);
-        let is_it =
-            |way: &FlushWay| (way.way.order, way.way.flush_after, way.paced) == (order, flush_after, paced);
-        self.ways.iter().position(is_it)
+        self.flush_after(setting, row, found).beside(*doubt)
     }
 
     fn flush_after(&self, setting: Setting, row: Recommendation, found: &Flushes) -> Recommendation {
-        let now = in_force(setting);
-        let other = alternative(now);
-        let ways = [now, other].map(|blocks| self.way(order(setting), blocks, true));
-        let [Some(current), Some(tried)] = ways else {
-            return row.unknown(self.why_none(order(setting), found));
-        };
+        let order = order(setting);
+        let Some(never) = self.ways.iter().position(|way| way.order == order) else { return row };
+        let blocks = compared(order);
+        let mut sides = [(never, 0), (never + 1, blocks)];
+        if in_force(setting) > 0 {
+            sides.reverse();
+        }
+        let [(current, now), (tried, other)] = sides;
         let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
         let told = format!(
-            "while data files are written, a read takes up to {:.1} ms in 99 of 100 moments, and {:.1} ms \
-             with {}; the sync at the end takes {:.1} ms, and {:.1} ms with it",
+            "while data files were written with {}, for 1 % of the time a read took over {:.1} ms, and with \
+             {} {:.1} ms; the sync at the end took {:.1} ms, and {:.1} ms",
+            shown(now),
             ms(current, read),
-            ms(tried, read),
             shown(other),
+            ms(tried, read),
             ms(current, synced),
             ms(tried, synced),
         );
-        match flush_after(ratios(found, tried, current)) {
-            FlushAfter::Unmeasured => row.unknown(self.why_none(order(setting), found)),
+        match judgement::flush_after(ratios(found, tried, current), other == 0) {
+            FlushAfter::Unmeasured => row.unknown(self.why_none(order, found)),
             FlushAfter::SeemsBetter => row.unknown(SEEMS_BETTER),
-            FlushAfter::Keep { other_is_worse } => {
-                let ends = if other_is_worse { [now, now] } else { [now.min(other), now.max(other)] };
-                row.between(shown(ends[0]), shown(ends[1]))
-                    .keep(format!("{told}, so that {} is not surely better", shown(other)))
-            }
+            FlushAfter::Keep => row.keep(format!("{told}, so that {} is not surely better", shown(other))),
             FlushAfter::Change => {
-                let aside = "blocks that are written again and again may reach the device more often";
-                row.between(shown(other), shown(other)).alter_text(shown(other), format!("{told}; {aside}"))
+                let aside = if other == 0 { LEFT_TO_THE_END } else { WRITTEN_AGAIN };
+                row.alter_text(shown(other), format!("{told}; {aside}"))
             }
-        }
-    }
-
-    fn target(&self, row: Recommendation, found: &Flushes) -> Recommendation {
-        let way = self.way(WriteOrder::Sorted, in_force(Setting::CheckpointFlushAfter), false);
-        let time = way.and_then(|way| found.write_time(way));
-        let mib_s = |bytes: f64| figure(bytes / MIB);
-        let carried = time.map_or(f64::NAN, |time| mib_s(f64::from(pg_sys::BLCKSZ) * 1e9 / time.value));
-        match completion_target(target(), counted(), time.map(|time| (time, pg_sys::BLCKSZ))) {
-            CompletionTarget::KeepLight { needed } => row.keep(format!(
-                "checkpoints write {} MiB/s of the {carried} that the volume carries, which others hardly \
-                 feel",
-                mib_s(needed)
-            )),
-            CompletionTarget::Spread { needed: [now, then] } => {
-                let why = format!(
-                    "checkpoints write {} MiB/s of the {carried} that the volume carries; spread over more \
-                     of the time until the next one it is {}",
-                    mib_s(now),
-                    mib_s(then)
-                );
-                row.alter(SPREAD.to_string(), why)
-            }
-            _ => row.unknown(self.why_none(WriteOrder::Sorted, found)),
         }
     }
 
@@ -317,7 +268,10 @@ impl<'a> Judge<'a> {
         if let Some(stop) = found.stop.filter(|stop| stop.is_for_all() || *stop == Stop::Bytes) {
             return stop.to_string();
         }
-        let ways = (0..self.ways.len()).filter(|way| self.ways[*way].way.order == order);
+        let ways = (0..self.ways.len()).filter(|way| self.ways[*way].order == order);
+        if ways.clone().any(|way| found.lacks_places(way)) {
+            return "the scratch file is too small: give it a larger pg_io_probe.scratch_limit".to_owned();
+        }
         let short_by = ways.filter_map(|way| found.short_by(way)).reduce(f64::max);
         self.lacks_time(short_by.unwrap_or(2.0))
     }
@@ -331,12 +285,12 @@ impl<'a> Judge<'a> {
     }
 
     fn evidence(&self, order: WriteOrder, found: &Flushes) -> Vec<Value> {
-        let of_order = self.ways.iter().enumerate().filter(|(_, way)| way.way.order == order);
+        let of_order = self.ways.iter().enumerate().filter(|(_, way)| way.order == order);
         let evidence = of_order.map(|(place, way)| {
             let mean = |of| found.mean(place, of).map(us);
             json!({
-                "flush_after_kb": way.way.flush_after >> 10, "paced": way.paced,
-                "writes": found.count(place), "read_us": mean(read), "sync_us": mean(synced),
+                "flush_after_kb": way.flush_after >> 10, "writes": found.count(place),
+                "read_us": mean(read), "sync_us": mean(synced),
                 "writing_us": mean(written),
             })
         });

@@ -22,18 +22,21 @@ use crate::call::arguments::seed;
 use crate::call::{Outcome, ProbedRelation, figure};
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::server;
-use crate::pg::catalog::facts::qualified_name;
+use crate::pg::catalog::facts::{self, qualified_name};
 
 /// Bytes of a read, and reads in flight: as readahead makes them.
 const READ_BYTES: usize = 256 << 10;
 const IN_FLIGHT: usize = 2;
 
-/// Turns, and the longest time of all.
+/// Fewest turns, the longest time of one, in which max_bytes leaves a fast volume some, and of all.
 const TURNS: u32 = 6;
+const TURN: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
 const MIB: f64 = 1_048_576.0;
+
+const SOON: &str = "a vacuum that changes little pauses for under an hour of that, which is the most that a \
+     higher limit gains";
 
 /// The row, by the largest table that no strong lock keeps from us.
 pub(super) fn row(
@@ -52,98 +55,99 @@ pub(super) fn row(
         let why = places.first().map_or("", TablespaceTarget::why_none);
         return Ok(Some(row.unknown(why)));
     };
-    let told = told(&costs, relation.oid, relation.bytes as f64);
+    let bytes = relation.bytes as f64;
+    let unmeasured = told(&costs, relation.oid, bytes, None);
     let row = row
         .used(Some(relation.oid))
         .rests_on("allowed_read_mib_s", costs.read_s().map(|bytes| figure(bytes / MIB)))
         .rests_on("allowed_changed_mib_s", costs.changed_s().map(|bytes| figure(bytes / MIB)))
-        .rests_on("table_mib", figure(relation.bytes as f64 / MIB));
-    if let Some(kept) = kept_for(&costs, relation.bytes as f64) {
-        return Ok(Some(judged(row, &costs, kept, relation.bytes as f64, told)));
+        .rests_on("table_mib", figure(bytes / MIB));
+    match kept_for(&costs, bytes) {
+        Some(VacuumLimit::KeepFree) => return Ok(Some(row.keep(unmeasured))),
+        Some(_) => return Ok(Some(row.keep(format!("{unmeasured}; {SOON}")))),
+        None => {}
     }
     let probed = match place.open(recommend.call, relation)? {
         Opened::Relation(probed) => probed,
         Opened::Gone => return Ok(Some(row.unknown(GONE))),
-        Opened::NotMeasured(why) => return Ok(Some(row.unknown(format!("{why}; {told}")))),
+        Opened::NotMeasured(why) => return Ok(Some(row.unknown(format!("{why}; {unmeasured}")))),
     };
     if recommend.limits.make_pauses() {
         let why = "not measured: under a limit of the rate or of the device's time the volume reads less";
-        return Ok(Some(row.unknown(format!("{why}; {told}"))));
+        return Ok(Some(row.unknown(format!("{why}; {unmeasured}"))));
     }
     let measured = recommend.call.attempt(|| measure(recommend, &probed), |(sustain, _)| sustain.stop);
     let (sustain, doubt) = match measured {
         Ok(measured) => measured,
-        Err(failure) => return Ok(Some(row.unknown(format!("{}; {told}", io_method::why_not(failure)?)))),
+        Err(failure) => {
+            return Ok(Some(row.unknown(format!("{}; {unmeasured}", io_method::why_not(failure)?))));
+        }
     };
     let Some(read_s) = read_s(&sustain) else {
         let longer = recommend.longer(None);
         let why = sustain.stop.map_or(format!("too few turns counted: {longer}"), |stop| stop.to_string());
-        return Ok(Some(row.unknown(format!("{why}; {told}"))));
+        return Ok(Some(row.unknown(format!("{why}; {unmeasured}"))));
     };
-    let told = format!("{told}; the volume was measured to read {} MiB/s", mib(read_s.value));
+    let told = told(&costs, relation.oid, bytes, Some(read_s.value));
     let row = row.rests_on("volume_read_mib_s", figure(read_s.value / MIB));
-    let limit = vacuum_limit(&costs, read_s);
-    Ok(Some(judged(row, &costs, limit, relation.bytes as f64, told).beside(doubt)))
-}
-
-fn judged(
-    row: Recommendation,
-    costs: &VacuumCosts,
-    limit: VacuumLimit,
-    table: f64,
-    told: String,
-) -> Recommendation {
-    match limit {
-        VacuumLimit::KeepFree => row.keep(told),
-        VacuumLimit::KeepVolume => row.keep(format!("{told}, so that the limit does not hold a vacuum back")),
-        VacuumLimit::KeepSoon => row.keep(format!("{told}: within an hour, so that it is soon enough")),
-        VacuumLimit::KeepNear => row.keep(format!("{told}, so that a higher limit would gain little")),
+    let row = match vacuum_limit(&costs, read_s) {
         VacuumLimit::Raise { to, high } => {
-            let raised = VacuumCosts { limit: to as f64, ..*costs };
+            let raised = VacuumCosts { limit: to as f64, ..costs };
             let why = format!(
-                "{told}; if a vacuum may have {} % of that, {to} lets it read the table in {}",
+                "{told}; if all together may have {} % of what the volume reads, {to} lets one read the \
+                 table in {}",
                 100.0 * SHARE,
-                hours(table / raised.read_s().unwrap_or(f64::INFINITY))
+                time(raised.read_time(bytes, read_s.value))
             );
             row.between(to.to_string(), high.to_string()).alter(to.to_string(), why)
         }
-    }
+        _ => row.keep(format!("{told}, so that twice the limit would leave others too little")),
+    };
+    Ok(Some(row.beside(doubt)))
 }
 
-/// What autovacuum goes by: its own settings, or those of any vacuum where it has none.
+/// What autovacuum goes by: its own settings, or those of any vacuum where it has none. What this session has
+/// SET does not count.
 fn costs() -> Option<VacuumCosts> {
-    let limit = server::number::<f64>(c"autovacuum_vacuum_cost_limit").filter(|limit| *limit > 0.0);
-    let delay_ms = server::number::<f64>(c"autovacuum_vacuum_cost_delay").filter(|delay| *delay >= 0.0);
+    let limit = facts::number_at_reset("autovacuum_vacuum_cost_limit").filter(|limit| *limit > 0.0);
+    let delay_ms = facts::number_at_reset("autovacuum_vacuum_cost_delay").filter(|delay| *delay >= 0.0);
     Some(VacuumCosts {
-        limit: limit.or_else(|| server::number(c"vacuum_cost_limit"))?,
-        delay_ms: delay_ms.or_else(|| server::number(c"vacuum_cost_delay"))?,
-        miss: server::number(c"vacuum_cost_page_miss")?,
-        dirty: server::number(c"vacuum_cost_page_dirty")?,
+        limit: limit.or_else(|| facts::number_at_reset("vacuum_cost_limit"))?,
+        delay_ms: delay_ms.or_else(|| facts::number_at_reset("vacuum_cost_delay"))?,
+        miss: facts::number_at_reset("vacuum_cost_page_miss")?,
+        dirty: facts::number_at_reset("vacuum_cost_page_dirty")?,
         page_bytes: pg_sys::BLCKSZ,
     })
 }
 
-/// What the settings allow, and how long the largest table takes by that.
-fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64) -> String {
+/// What the settings allow, and how long the largest table takes by that, if the volume reads so many bytes a
+/// second.
+fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64, volume_s: Option<f64>) -> String {
     let (Some(read), Some(changed)) = (costs.read_s(), costs.changed_s()) else {
-        return "the settings do not hold autovacuum back".to_owned();
+        return "the settings do not hold back what a vacuum reads".to_owned();
     };
     let name = qualified_name(table).unwrap_or_default();
-    format!(
-        "all workers of autovacuum together may read {} MiB/s, {} where they change each page: to read all \
-         of {name} ({} MiB) takes {}, to change all {}",
+    let allowed = format!(
+        "all workers of autovacuum together may read at most {} MiB/s, {} where they change each page",
         mib(read),
-        mib(changed),
+        mib(changed)
+    );
+    let (volume, least) = match volume_s {
+        Some(volume) => (format!("; the volume was measured to read {} MiB/s", mib(volume)), ""),
+        None => (String::new(), "at least "),
+    };
+    let volume_s = volume_s.unwrap_or(f64::INFINITY);
+    format!(
+        "{allowed}{volume}: to read all of {name} ({} MiB) takes {least}{}, to change all at least {}",
         mib(bytes),
-        hours(bytes / read),
-        hours(bytes / changed)
+        time(costs.read_time(bytes, volume_s)),
+        time(bytes / volume_s + bytes / changed)
     )
 }
 
-/// So many seconds in hours.
-fn hours(seconds: f64) -> String {
-    let hours = seconds / 3600.0;
-    if hours < 0.1 { "under 0.1 h".to_owned() } else { format!("{hours:.1} h") }
+/// So many seconds, in hours if they are many.
+fn time(seconds: f64) -> String {
+    if seconds < 360.0 { format!("{seconds:.1} s") } else { format!("{:.1} h", seconds / 3600.0) }
 }
 
 fn mib(bytes: f64) -> f64 {
@@ -161,7 +165,7 @@ fn measure(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> Outcome<
         engine: gucs::engine(),
         requests,
         workers: IN_FLIGHT,
-        every: duration / TURNS,
+        every: (duration / TURNS).min(TURN),
         limits: Limits { duration, ..recommend.limits },
         observer: &observer,
     };

@@ -67,11 +67,10 @@ pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {
     names::rows(&query, &[]).into_iter().next()
 }
 
-/// What the server has counted of its checkpoints since its statistics were reset: those that came when it
-/// was time, and earlier, the buffers that they wrote, and how long that took in milliseconds.
-pub(crate) fn checkpoints() -> Option<[f64; 4]> {
-    let [timed, requested, buffers, write_ms, view] = compat::CHECKPOINTS;
-    let query = format!("SELECT json_build_array({timed}, {requested}, {buffers}, {write_ms}) FROM {view}");
+/// A setting that is a number, in its own unit, as RESET would set it in this session: with what the database or
+/// the role has of its own. None where this server has none. The name must be a plain word.
+pub(crate) fn number_at_reset(name: &str) -> Option<f64> {
+    let query = format!("SELECT to_json(reset_val::float8) FROM pg_settings WHERE name = '{name}'");
     names::rows(&query, &[]).into_iter().next()
 }
 
