@@ -67,8 +67,8 @@ pub(crate) fn set_by_alter_system(name: &str) -> Option<String> {
     names::rows(&query, &[]).into_iter().next()
 }
 
-/// A setting that is a number, in its own unit, as RESET would set it in this session: with what the database or
-/// the role has of its own. None where this server has none. The name must be a plain word.
+/// A setting that is a number, in its own unit, as RESET would set it in this session: with what the database
+/// or the role has of its own. None where this server has none. The name must be a plain word.
 pub(crate) fn number_at_reset(name: &str) -> Option<f64> {
     let query = format!("SELECT to_json(reset_val::float8) FROM pg_settings WHERE name = '{name}'");
     names::rows(&query, &[]).into_iter().next()
