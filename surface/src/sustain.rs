@@ -80,7 +80,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
         looks like a cap. patterns: random (single blocks), then sequential (256 kB). With both, a \
         limit on IOPS and a limit on MiB/s can be told apart. They share the duration. The first row of a \
         pattern has the verdict. The next rows are slices of the length every (by default a hundredth of \
-        the pattern's time, at least 100 ms). If an earlier load has used up credits, the burst is shorter. Evicts nothing. \
+        the pattern's time, at least 100 ms). If an earlier load has used up credits, the burst is \
+        shorter. Evicts nothing. \
         Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, \
         max_util_pct, max_p99, seed, wait",
     example: "'public.probed', every => '10 ms', duration => '100 ms'",

@@ -24,8 +24,8 @@ const HINTS: [(PgSqlErrorCode, &CStr); 2] = [
     (
         PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
         c"Only queries that read are executed. Without execute => true, io_probe_explain only plans a query \
-          that writes. To see the blocks of such a query, run EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) on it in \
-          a transaction, roll back, and pass the output to io_probe_explain(plan => ...).",
+          that writes. To see the blocks of such a query, run EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) on it \
+          in a transaction, roll back, and pass the output to io_probe_explain(plan => ...).",
     ),
 ];
 
