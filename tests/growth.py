@@ -103,7 +103,7 @@ class Growth(unittest.TestCase):
                     session.run(query % (self.share(name, CALLS) // 3))
                 say(f"{name}: {most}")
                 of_name = {"io_probe_readahead": BUFFERS_OF_WINDOWS, "io_probe_report": BUFFERS_OF_REPORT}
-                buffers = of_name.get(name.partition("_full")[0], BUFFERS)
+                buffers = of_name.get(name.partition("(")[0].removesuffix("_full"), BUFFERS)
                 self.assertLess(most.memory, buffers + (1 << 20))
 
     @unittest.skipUnless(LONG, "takes a quarter of an hour: make check-all")
