@@ -161,7 +161,7 @@ PHASES = {
     "sync, tablespace": ["one_write, with a scratch file", "wal_segment, with a scratch file"],
     "readahead": ["kernel", "emulated"],
     "recommend": ["server, beginning", "emulated"],
-    "recommend, writes": ["writes, with a scratch file"],
+    "recommend, writes": ["no path, beginning"],
     "evict": ["no path, beginning", "main, beginning"],
     "record": ["direct", "server", "os"],
 }  # fmt: skip
