@@ -42,7 +42,7 @@ CREATE VIEW open AS SELECT run, section, item FROM line AS l WHERE
                AND (d.doubt ~ 'short' OR l.section NOT IN ('depth', 'write') AND l.kept IS NULL AND d.doubt ~ 'small|, '));
 SELECT run, section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
   AND kept IS DISTINCT FROM CASE WHEN (run, section, item) IN (TABLE open) THEN NULL ELSE section NOT IN ('depth', 'write') END ORDER BY 1, 2;
-SELECT run, kept, doubt FROM line WHERE section = 'long_write' AND kept OR doubt ~ 'small' AND kept;
+SELECT run, kept, doubt FROM line WHERE section = 'long_write' AND kept OR section = 'write' AND doubt ~ 'small' AND kept;
 -- the depth that was judged is told, and once what a short run can't see
 SELECT run, section, item FROM line AS l WHERE value IS NOT NULL AND promised IS NOT NULL AND section IN ('depth', 'p99', 'write', 'long_write')
   AND NOT EXISTS (SELECT FROM line AS v WHERE v.run = l.run AND v.item = 'promise' AND v.finding ~ (

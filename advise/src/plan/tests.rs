@@ -693,10 +693,7 @@ fn only_one_plan_is_taken() {
     let message = |json: &str| nodes(json).unwrap_err().to_string();
     let plan = r#"{"Plan": {"Node Type": "Result"}}"#;
     assert_eq!(nodes(&format!("[{plan}]")).unwrap().len(), 1);
-    assert_eq!(
-        message(&format!("[{plan},{plan}]")),
-        "could not choose among several plans: the JSON has 2"
-    );
+    assert_eq!(message(&format!("[{plan},{plan}]")), "could not choose among several plans: the JSON has 2");
     for none in ["[]", "{}", "1", "[\"Utility Statement\"]", r#"{"Planning": {}}"#] {
         assert_eq!(message(none), "could not find a plan in the JSON", "{none}");
     }

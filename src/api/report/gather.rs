@@ -884,7 +884,10 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &Ca
         return Line(ReportFullRow { promised, ..line.0 });
     };
     let kept = is_kept(interval, promised, more_is_better);
-    let kept = kept.filter(|kept| !kept || !caveats.doubt.has(Doubt::Small));
+    // A cache may take a small file as a whole. Reads that come from a cache of the volume are the volume's.
+    let of_writes = matches!(line.section, ReportSection::Write | ReportSection::LongWrite);
+    let is_small = of_writes && caveats.doubt.has(Doubt::Small);
+    let kept = kept.filter(|kept| !kept || !is_small);
     Line(ReportFullRow { promised: Some(promised), kept, ..line.0 })
 }
 
