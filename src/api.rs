@@ -6,6 +6,7 @@ mod check;
 mod correlation;
 mod depth;
 mod device;
+mod direct_reads;
 mod explain;
 mod history;
 mod iostat;

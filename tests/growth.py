@@ -26,11 +26,9 @@ WARM_UP = 50
 # A leak of a path's name in each call would be more.
 BYTES_PER_CALL = 256
 SLACK = 256 << 10
-# A call may hold two engines, each with its buffers in huge pages; a readahead curve has room for its longest windows; a report
-# writes in three ways, each of which has what it writes.
+# A call may hold two engines, each with its buffers in huge pages; a readahead curve has room for its longest windows.
 BUFFERS = 2 * (2 << 20)
 BUFFERS_OF_WINDOWS = 64 << 20
-BUFFERS_OF_REPORT = 3 * (2 << 20)
 
 BRIEF = {"chunk_kb": 64, "depth": 4, "options": {"max_bytes": 64 * BLOCK}}
 FEW = {"depth": 4, "options": {"max_bytes": 64 * BLOCK}}
@@ -102,8 +100,7 @@ class Growth(unittest.TestCase):
                 with Watched(session) as most:
                     session.run(query % (self.share(name, CALLS) // 3))
                 say(f"{name}: {most}")
-                of_name = {"io_probe_readahead": BUFFERS_OF_WINDOWS, "io_probe_report": BUFFERS_OF_REPORT}
-                buffers = of_name.get(name.partition("(")[0].removesuffix("_full"), BUFFERS)
+                buffers = BUFFERS_OF_WINDOWS if "readahead" in name else BUFFERS
                 self.assertLess(most.memory, buffers + (1 << 20))
 
     @unittest.skipUnless(LONG, "takes a quarter of an hour: make check-all")

@@ -9,11 +9,9 @@ use io_probe_core::machine::device::Placement;
 use io_probe_core::machine::observer::{Observer, Surroundings};
 use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites};
 use io_probe_core::measure::mix::{self, Cell, MixRun, Present, READS, WRITES};
-use io_probe_core::measure::random::{FetchOrder, Look};
 use io_probe_core::measure::sync::{self, NotDurable};
 use io_probe_core::measure::writes::LONG_WRITE;
 use io_probe_core::run::budget::Limits;
-use io_probe_core::run::order::Permutation;
 use io_probe_core::stats::Latencies;
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::mix::{MixRow, OPTIONS};
@@ -21,11 +19,12 @@ use io_probe_surface::shared::PlaceColumns;
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
+use super::direct_reads::{self, Runs};
 use super::ping::seed;
 use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
-    Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure, stop_if,
+    Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure,
 };
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -260,18 +259,15 @@ impl Measured {
         for place in tried.iter().chain([&written]) {
             place.check_admitted()?;
         }
+        let is_run = sizes[READS] > relation.block_size();
+        let runs = is_run.then_some(Runs { bytes: sizes[READS] as usize, random: Some(self.seed) });
         let (reads, _read_name) = match &tried {
-            None => (self.relation_reads(call, relation, sizes, workers[READS])?, None),
-            Some(place) => self.scratch_reads(call, relation, place, workers[READS])?,
-        };
-        let reads = match reads {
-            Some(reads) if sizes[READS] > relation.block_size() => {
-                reads.in_runs(sizes[READS] as usize, Some(self.seed), workers[READS])?
+            None => {
+                relation.reads_of_device()?;
+                (direct_reads::of(call, relation, self.seed, workers[READS], runs)?, None)
             }
-            reads => reads,
+            Some(place) => self.scratch_reads(call, relation, place, workers[READS], runs)?,
         };
-        let nothing = || Failure::Unsupported("there is no block with data to read".to_owned());
-        let reads = reads.ok_or_else(nothing)?;
         let blocks = reads.blocks();
         let fill = match self.writing {
             Writing::Wal => Fill::Zeros { write_bytes: wal::SEGMENT_FILL },
@@ -332,24 +328,6 @@ impl Measured {
         .located()
     }
 
-    fn relation_reads(
-        &self,
-        call: &Call,
-        relation: &ProbedRelation,
-        sizes: [u64; 2],
-        workers: usize,
-    ) -> Outcome<Option<BlockReads>> {
-        relation.reads_of_device()?;
-        let source = &relation.source;
-        let known = if sizes[READS] > relation.block_size() { BlockReads::MOST } else { u64::MAX };
-        let order = Permutation::new(source.blocks_of_open_files().min(known), self.seed);
-        let mut fetch_order = FetchOrder::new(source, order, 0, Look::Never);
-        stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
-        let reads = call
-            .with_budget(&relation.interrupts, |budget| BlockReads::of(&mut fetch_order, workers, budget))?;
-        Ok(reads)
-    }
-
     /// Reads of a scratch file as it might be in a tablespace.
     fn scratch_reads(
         &self,
@@ -357,13 +335,15 @@ impl Measured {
         relation: &ProbedRelation,
         place: &ProbedPlace,
         workers: usize,
-    ) -> Outcome<(Option<BlockReads>, Option<ScratchName>)> {
+        runs: Option<Runs>,
+    ) -> Outcome<(BlockReads, Option<ScratchName>)> {
         let mut should_stop = || call.should_stop(&relation.interrupts);
         let size = self.scratch_bytes()[READS];
         let (scratch, name) =
             place.make_scratch(size, Fill::Incompressible, self.limits, &mut should_stop)?;
         let block_size = relation.source.block_size();
-        Ok((Some(BlockReads::of_scratch(&scratch, block_size, self.seed, workers)?), name))
+        let reads = BlockReads::of_scratch(&scratch, block_size, self.seed, workers)?;
+        Ok((direct_reads::in_runs(reads, workers, runs)?, name))
     }
 
     /// What others send, or sent, if it is to be like that.

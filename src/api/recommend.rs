@@ -6,7 +6,6 @@ mod io_method;
 mod page_costs;
 mod place;
 mod readahead;
-mod reads;
 mod vacuum;
 mod wal;
 

@@ -6,24 +6,21 @@ use std::time::Duration;
 use io_probe_advise::sustained::{Counts, Sustained, what_counts};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::observer::Surroundings;
-use io_probe_core::measure::load::{BlockReads, Requests};
-use io_probe_core::measure::random::{FetchOrder, Look};
+use io_probe_core::measure::load::Requests;
 use io_probe_core::measure::sustain::{self, Sustain, SustainRun, SustainSlice};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
-use io_probe_core::run::order::Permutation;
 use io_probe_core::stats::{Latencies, Slice};
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::sustain::{OPTIONS, SustainRow};
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
+use super::direct_reads::{self, Runs};
 use super::ping::seed;
 use super::shared::{self, CONTRADICTED, Caveats, ms, us};
 use crate::call::named::{NamedEnum, named};
-use crate::call::{
-    Begin, Call, Failure, Options, Outcome, Probe, ProbedRelation, arguments, figure, stop_if,
-};
+use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedRelation, arguments, figure};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
@@ -150,23 +147,12 @@ impl Sustaining {
     fn measure(&self, pattern: Pattern, call: &Call, relation: &ProbedRelation) -> Outcome<Found> {
         relation.reads_of_device()?;
         call.progress.path(pattern.name(), 0);
-        let source = &relation.source;
-        let most = match pattern {
-            Pattern::Random => relation.source.blocks_of_open_files(),
-            // Of these, all blocks are known, so that there are runs of them.
-            Pattern::Sequential => BlockReads::MOST.min(relation.source.blocks_of_open_files()),
+        let runs = match pattern {
+            Pattern::Random => None,
+            Pattern::Sequential => Some(Runs { bytes: LONG_READ, random: None }),
         };
-        let mut fetch_order = FetchOrder::new(source, Permutation::new(most, self.seed), 0, Look::Never);
-        stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
         let workers = self.depth as usize;
-        let reads = call
-            .with_budget(&relation.interrupts, |budget| BlockReads::of(&mut fetch_order, workers, budget))?;
-        let reads = match (reads, pattern) {
-            (Some(reads), Pattern::Sequential) => reads.in_runs(LONG_READ, None, workers)?,
-            (reads, _) => reads,
-        };
-        let nothing = || Failure::Unsupported("the relation has no data to read in this way".to_owned());
-        let reads = reads.ok_or_else(nothing)?;
+        let reads = direct_reads::of(call, relation, self.seed, workers, runs)?;
         let (bytes_each, blocks) = (reads.bytes(), reads.blocks());
         let observer = relation.observer(Account::Own);
         let run = SustainRun {

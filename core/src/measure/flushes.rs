@@ -24,9 +24,10 @@ use std::time::Duration;
 use crate::Result;
 use crate::files::scratch::Scratch;
 use crate::machine::observer::Observer;
+use crate::measure::content::Content;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Requests, Stream};
-use crate::measure::writes::{Buffered, WriteWay};
+use crate::measure::writes::{Buffered, WriteWay, content_of};
 use crate::run::budget::{Budget, End, Limits, Outcome, Stop};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
@@ -158,11 +159,12 @@ pub fn turn_length(all: Duration, ways: usize) -> Duration {
 pub fn run(run: &FlushRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64, u64)) -> Result<Flushes> {
     let mut budget = budget.part(&run.limits);
     let counted = Arc::new(CountedReads { reads: Arc::clone(&run.reads), latencies: Mutex::default() });
+    let content = content_of(run.ways)?;
     let mut turns = FlushTurns {
         run,
         reads: Stream::new(counted.clone(), 1),
         counted,
-        writes: run.ways.iter().map(|way| FlushedWrites::new(run, way)).collect::<Result<_>>()?,
+        writes: run.ways.iter().map(|way| FlushedWrites::new(run, way, &content)).collect::<Result<_>>()?,
         length: turn_length(run.limits.duration, run.ways.len()),
         report,
         found: Flushes::of(run.ways.len()),
@@ -195,8 +197,8 @@ struct WriterTurn {
 }
 
 impl FlushedWrites {
-    fn new(run: &FlushRun<'_>, way: &WriteWay) -> Result<Arc<Self>> {
-        let writer = Buffered::new(Arc::clone(&run.scratch), way, run.seed)?;
+    fn new(run: &FlushRun<'_>, way: &WriteWay, content: &Arc<Content>) -> Result<Arc<Self>> {
+        let writer = Buffered::new(Arc::clone(content), Arc::clone(&run.scratch), way, run.seed)?;
         let turn = WriterTurn { writer, left: 0, sync_ns: 0, writing_ns: 0 };
         Ok(Arc::new(Self { turn: Mutex::new(turn), length: way.length }))
     }

@@ -140,8 +140,9 @@ pub fn run(
     budget.pace(&run.limits, 1);
     let length = run.limits.duration / ROUNDS;
     let (mut writers, mut all) = (Vec::new(), Vec::new());
+    let content = content_of(run.ways)?;
     for way in run.ways {
-        let (writer, refused) = match Writer::new(run, way) {
+        let (writer, refused) = match Writer::new(run, way, &content) {
             Ok(writer) => (Some(writer), None),
             Err(refused @ Error::Unsupported { .. }) => (None, Some(refused.to_string())),
             Err(error) => return Err(error),
@@ -164,6 +165,12 @@ enum Writer {
     Buffered(Buffered),
 }
 
+/// What all of these ways write: each content takes a huge page.
+pub(super) fn content_of(ways: &[WriteWay]) -> Result<Arc<Content>> {
+    let longest = ways.iter().map(|way| way.length).max().unwrap_or_default();
+    Ok(Arc::new(Content::new(longest as usize)?))
+}
+
 /// Writes through the page cache.
 pub(super) struct Buffered {
     scratch: Arc<Scratch>,
@@ -171,7 +178,7 @@ pub(super) struct Buffered {
     order: Order,
     length: u32,
     flush_after: u64,
-    content: Content,
+    content: Arc<Content>,
     /// Writes so far, and where those went that have not begun to be written back.
     done: u64,
     pending: Vec<u64>,
@@ -218,17 +225,17 @@ impl Order {
 }
 
 impl Writer {
-    fn new(run: &WriteRun<'_>, way: &WriteWay) -> Result<Self> {
-        let scratch = Arc::clone(&run.scratch);
+    fn new(run: &WriteRun<'_>, way: &WriteWay, content: &Arc<Content>) -> Result<Self> {
+        let (scratch, content) = (Arc::clone(&run.scratch), Arc::clone(content));
         let bytes = u64::from(way.length);
         if let Some(workers) = way.direct {
             let random = (way.order == WriteOrder::Random).then_some(run.seed);
-            let writes = ScratchWrites::new(scratch, way.length, random, false)?;
+            let writes = ScratchWrites::of(content, scratch, way.length, random, false)?;
             let most = run.limits.bytes_per_s(bytes);
             let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
             return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).by(run.engine).at(pace)));
         }
-        Buffered::new(scratch, way, run.seed).map(Self::Buffered)
+        Buffered::new(content, scratch, way, run.seed).map(Self::Buffered)
     }
 }
 
@@ -283,7 +290,12 @@ impl Contenders for WriteTurns<'_> {
 
 impl Buffered {
     /// Has written nothing yet.
-    pub(super) fn new(scratch: Arc<Scratch>, way: &WriteWay, seed: u64) -> Result<Self> {
+    pub(super) fn new(
+        content: Arc<Content>,
+        scratch: Arc<Scratch>,
+        way: &WriteWay,
+        seed: u64,
+    ) -> Result<Self> {
         let places = (scratch.size() / u64::from(way.length)).max(1);
         Ok(Self {
             file: scratch.open(0)?,
@@ -291,7 +303,7 @@ impl Buffered {
             order: Order::new(way.order, places, seed)?,
             length: way.length,
             flush_after: way.flush_after,
-            content: Content::new(way.length as usize)?,
+            content,
             done: 0,
             pending: Vec::new(),
         })

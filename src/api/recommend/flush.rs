@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use super::advice::{NEEDS_WRITES, Recommendation, SEEMS_BETTER, Setting};
 use super::place::{GONE, Opened, TablespaceTarget};
-use super::{PARTS_OF_WRITES, RecommendCall, io_method, reads};
+use super::{PARTS_OF_WRITES, RecommendCall, io_method};
+use crate::api::direct_reads;
 use crate::api::shared::{self, CONTRADICTED, us};
 use crate::call::arguments::seed;
 use crate::call::{Failure, Outcome, ProbedPlace, ProbedRelation};
@@ -141,9 +142,9 @@ impl<'a> Judge<'a> {
         if !recommend.request.writes {
             return Ok(judge);
         }
-        let largest = places.iter().filter_map(|place| Some((place, place.free_relations().next()?)));
-        let Some((place, relation)) = largest.max_by_key(|(_, relation)| relation.bytes) else {
-            return Ok(judge.because(places.first().map_or("", TablespaceTarget::why_none)));
+        let (place, relation) = match TablespaceTarget::largest(places) {
+            Ok(largest) => largest,
+            Err(why) => return Ok(judge.because(why)),
         };
         let judge = Self { relation: Some(relation.oid), ..judge };
         let turn = flushes::turn_length(recommend.writes_limits.duration, judge.ways.len());
@@ -187,7 +188,7 @@ impl<'a> Judge<'a> {
         if mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
             return Err(Failure::Unsupported(NotDurable::InMemory.to_string()));
         }
-        let reads = reads::of(call, relation, seed(None), 1, None)?;
+        let reads = direct_reads::of(call, relation, seed(None), 1, None)?;
         call.progress.path("scratch file", 0);
         let mut should_stop = || call.should_stop(&relation.interrupts);
         let (size, fill) = (ProbedPlace::MOST_SCRATCH, Fill::Incompressible);

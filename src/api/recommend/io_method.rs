@@ -190,10 +190,9 @@ pub(super) fn rows(
     if rows.is_empty() {
         return Ok(rows);
     }
-    let largest = places.iter().filter_map(|place| Some((place, place.free_relations().next()?)));
-    let Some((place, relation)) = largest.max_by_key(|(_, relation)| relation.bytes) else {
-        let why = places.first().map_or("", TablespaceTarget::why_none);
-        return Ok(all(rows, |row| row.unknown(why)));
+    let (place, relation) = match TablespaceTarget::largest(places) {
+        Ok(largest) => largest,
+        Err(why) => return Ok(all(rows, |row| row.unknown(why))),
     };
     let rows = all(rows, |row| row.used(Some(relation.oid)));
     if !recommend.request.cold {

@@ -106,6 +106,13 @@ pub(super) enum Opened {
 }
 
 impl TablespaceTarget {
+    /// The largest relation of all of them that no strong lock keeps from us; else why there is none.
+    pub(super) fn largest(places: &[Self]) -> std::result::Result<(&Self, Candidate), &str> {
+        let largest = places.iter().filter_map(|place| Some((place, place.free_relations().next()?)));
+        let why = || places.first().map_or("", Self::why_none);
+        largest.max_by_key(|(_, relation)| relation.bytes).ok_or_else(why)
+    }
+
     /// The tablespace of the relation that the call names.
     pub(super) fn of(probed: ProbedRelation) -> Self {
         let rel = probed.relation.oid();

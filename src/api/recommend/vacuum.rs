@@ -16,7 +16,8 @@ use pgrx::pg_sys;
 
 use super::advice::{Recommendation, Setting};
 use super::place::{GONE, Opened, TablespaceTarget};
-use super::{RecommendCall, io_method, reads};
+use super::{RecommendCall, io_method};
+use crate::api::direct_reads::{self, Runs};
 use crate::api::shared;
 use crate::call::arguments::seed;
 use crate::call::{Outcome, ProbedRelation, figure};
@@ -26,6 +27,7 @@ use crate::pg::catalog::facts::{self, qualified_name};
 
 /// Bytes of a read, and reads in flight: as readahead makes them.
 const READ_BYTES: usize = 256 << 10;
+const IN_ORDER: Runs = Runs { bytes: READ_BYTES, random: None };
 const IN_FLIGHT: usize = 2;
 
 /// Fewest turns, the longest time of one, in which max_bytes leaves a fast volume some, and of all.
@@ -50,10 +52,9 @@ pub(super) fn row(
     let Some(costs) = costs() else {
         return Ok(Some(row.unknown("not known: the settings of vacuum's costs can't be read")));
     };
-    let largest = places.iter().filter_map(|place| Some((place, place.free_relations().next()?)));
-    let Some((place, relation)) = largest.max_by_key(|(_, relation)| relation.bytes) else {
-        let why = places.first().map_or("", TablespaceTarget::why_none);
-        return Ok(Some(row.unknown(why)));
+    let (place, relation) = match TablespaceTarget::largest(places) {
+        Ok(largest) => largest,
+        Err(why) => return Ok(Some(row.unknown(why))),
     };
     let bytes = relation.bytes as f64;
     let unmeasured = told(&costs, relation.oid, bytes, None);
@@ -157,7 +158,7 @@ fn mib(bytes: f64) -> f64 {
 /// Reads the table in order, past the page cache.
 fn measure(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> Outcome<(Sustain, Option<Doubt>)> {
     relation.reads_of_device()?;
-    let reads = reads::of(recommend.call, relation, seed(None), IN_FLIGHT, Some(READ_BYTES))?;
+    let reads = direct_reads::of(recommend.call, relation, seed(None), IN_FLIGHT, Some(IN_ORDER))?;
     let requests: Arc<dyn Requests> = Arc::new(reads);
     let duration = recommend.limits.duration.min(LONGEST);
     let observer = relation.observer(Account::Own);

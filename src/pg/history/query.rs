@@ -169,7 +169,7 @@ pub(crate) fn watched_load(run: i64, device: &str) -> Option<WatchedLoad> {
              WHERE run_id = $1 AND result ->> 'device' = $2 AND result ->> 'r_s' IS NOT NULL AND EXISTS (
                  SELECT FROM {schema}.io_probe_runs AS run
                  WHERE run.id = line.run_id AND probe = 'iostat' AND status = 'ok'))
-         SELECT jsonb_build_object('r_s', {}, 'w_s', {}, 'r_bytes', {}, 'w_bytes', {}, 
+         SELECT jsonb_build_object('r_s', {}, 'w_s', {}, 'r_bytes', {}, 'w_bytes', {},
              'f_s', CASE WHEN count(f_s) > 0 THEN {} END)
              FROM line HAVING sum(ms) > 0",
         bounded("sum(r_s * ms) / sum(ms)"),

@@ -96,11 +96,12 @@ impl BlockReads {
         Ok((!reads.places.is_empty()).then_some(reads))
     }
 
-    /// All blocks of a scratch file, in a random order of this seed, to be read by so many workers.
+    /// All blocks of a scratch file, in a random order of this seed, to be read by so many workers. None if
+    /// it has none.
     ///
     /// # Errors
     /// Those of opening it without the page cache, and of memory.
-    pub fn of_scratch(scratch: &Scratch, block_size: u32, seed: u64, workers: usize) -> Result<Self> {
+    pub fn of_scratch(scratch: &Scratch, block_size: u32, seed: u64, workers: usize) -> Result<Option<Self>> {
         let file = Arc::new(scratch.open(libc::O_DIRECT)?);
         direct_io::check(&file, ResidencyMethod::of(&file), block_size)?;
         let order = Permutation::new((scratch.size() / u64::from(block_size)).min(Self::MOST), seed);
@@ -111,7 +112,9 @@ impl BlockReads {
         }));
         let length = block_size as usize;
         let buffers = Buffers::new(workers, length)?;
-        Ok(Self { places, paths: vec![scratch.directory().to_owned()], length, blocks_each: 1, buffers })
+        let paths = vec![scratch.directory().to_owned()];
+        let reads = Self { places, paths, length, blocks_each: 1, buffers };
+        Ok((!reads.places.is_empty()).then_some(reads))
     }
 
     /// The same blocks in reads of `length` bytes, by so many workers, in their order or in a random one of
@@ -194,7 +197,7 @@ pub struct ScratchWrites {
     order: Option<Permutation>,
     places: u64,
     length: u32,
-    content: Content,
+    content: Arc<Content>,
     syncs: bool,
 }
 
@@ -205,6 +208,21 @@ impl ScratchWrites {
     /// # Errors
     /// [`Error::Unsupported`] where such writes can't go past the page cache.
     pub fn new(scratch: Arc<Scratch>, length: u32, random: Option<u64>, syncs: bool) -> Result<Self> {
+        let content = Arc::new(Content::new(length as usize)?);
+        Self::of(content, scratch, length, random, syncs)
+    }
+
+    /// The same, of a content that others write as well.
+    ///
+    /// # Errors
+    /// As those of `new`.
+    pub(in crate::measure) fn of(
+        content: Arc<Content>,
+        scratch: Arc<Scratch>,
+        length: u32,
+        random: Option<u64>,
+        syncs: bool,
+    ) -> Result<Self> {
         let file = scratch.open(libc::O_DIRECT)?;
         direct_io::check(&file, ResidencyMethod::of(&file), length)?;
         let places = scratch.size() / u64::from(length);
@@ -213,7 +231,6 @@ impl ScratchWrites {
             return Err(Error::Unsupported { what: "a write of this size", why });
         }
         let order = random.map(|seed| Permutation::new(places, seed));
-        let content = Content::new(length as usize)?;
         Ok(Self { scratch, file, order, places, length, content, syncs })
     }
 }
