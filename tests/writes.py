@@ -133,7 +133,8 @@ class Report(OnDevice):
         rates = [line for line in lines if line["section"] in ("write", "load")]
         self.assertEqual([line["item"] for line in rates], ["1", "16", "reads", "writes"])
         for line in rates:
-            self.assertLessEqual(line["value"], CAP * 1.05, line)
+            # A turn has about a hundred answers, and all 16 that are in flight when a stall ends come at once.
+            self.assertLessEqual(line["value"], CAP * 1.2, line)
         # Each side alone reaches what both may have together.
         marks = {(line["item"], line["write_pct"]): line["mark"] for line in lines if line["section"] == "load_p50"}
         self.assertEqual(marks["80", 80], "not carried")

@@ -379,12 +379,13 @@ impl State {
         }
         match self.since {
             None if is_warm => (self.since, self.last) = (Some(answered), answered),
-            None => {}
-            Some(_) => {
+            // What was found with the first one came before it as well.
+            Some(since) if answered > since => {
                 self.last = answered;
                 reached.answered += 1;
                 reached.latencies.record(answered.saturating_sub(began));
             }
+            _ => {}
         }
     }
 }

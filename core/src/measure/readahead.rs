@@ -349,7 +349,9 @@ impl WindowTurns<'_> {
         let limit = self.run.limits.duration / TURNS_OF_WINDOW;
         let for_windows = Duration::from_nanos((WINDOWS_IN_TIME * window as f64 * self.kernel_pace) as u64);
         let bursts = (BURSTS * self.run.observer.bursts_every()).min(self.length / TURNS_OF_WINDOW);
-        limit.max(SHORTEST_OF_TURNS).max(for_windows).max(bursts).min(self.length)
+        // One turn must leave time for the rest that follows it.
+        let share = self.run.limits.max_util.unwrap_or(1.0);
+        limit.max(SHORTEST_OF_TURNS).max(for_windows).max(bursts).min(self.length.mul_f64(share))
     }
 
     /// Reads the blocks of a turn; a reason to stop ends all.
