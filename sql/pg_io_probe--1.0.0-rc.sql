@@ -2042,7 +2042,7 @@ COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and if it can''t be told: the interval is too wide, the trust is poor, the doubt is short, a limit determines the rate, or it is a good figure of writes, but small';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and if it can''t be told: a verdict has the cause';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. For a figure NULL, except for the size of the relation: there it is the relation''s name';
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item';

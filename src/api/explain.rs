@@ -11,8 +11,8 @@ use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_surface::explain::{ExplainRow, ExplainTextRow, OPTIONS, OPTIONS_OF_PLAN};
 use io_probe_surface::function::OptionName;
 use io_probe_surface::value;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
+use pgrx::{pg_sys, spi};
 
 use crate::api::page_cost;
 use crate::call::{Options, figure};
@@ -21,6 +21,7 @@ use crate::pg::backend::executor::{Counted, Counter, Execution, NodeCounts, OfNo
 use crate::pg::backend::server::TELLS_LOCAL_TIME;
 use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts};
 use crate::pg::catalog::explain;
+use crate::pg::catalog::facts::qualified_name;
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::relation::{Fork, Relation};
 use crate::pg::storage::tablespace::Tablespace;
@@ -176,10 +177,14 @@ impl Executed {
                  blocks; options => '{{\"exact\": true}}' tells them apart"
             );
         }
-        if remembers && self.query.verdict() != Verdict::NotDisk && self.rows.iter().any(lacks_times) {
+        if remembers
+            && self.query.verdict() != Verdict::NotDisk
+            && let Some(table) = self.rows.iter().find_map(lacks_times)
+        {
+            let table = spi::quote_literal(table);
             pgrx::notice!(
-                "is that wait usual here? io_probe_page_cost(…, cold => true) of the table, in this session \
-                 before, makes expected_ms known; it evicts the table"
+                "is that wait usual here? SELECT * FROM io_probe_page_cost({table}, cold => true), in this \
+                 session before, makes expected_ms known; it evicts the table"
             );
         }
     }
@@ -297,7 +302,10 @@ fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn lacks_times(row: &ExplainRow) -> bool {
+/// The table of a node whose reads had a time that can be known, and is not.
+fn lacks_times(row: &ExplainRow) -> Option<String> {
     let can_be_known = row.access.is_some() && row.processes == Some(1);
-    can_be_known && row.shared_blks_read.is_some_and(|read| read > 0) && row.expected_ms.is_none()
+    let lacks =
+        can_be_known && row.shared_blks_read.is_some_and(|read| read > 0) && row.expected_ms.is_none();
+    row.relid.filter(|_| lacks).and_then(|table| qualified_name(pg_sys::Oid::from(table.0)))
 }

@@ -108,9 +108,8 @@ row! {
         high: Option<f64>,
         /// What argument promised gives for this figure
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without a promise, and if it can't be told: the
-        /// interval is too wide, the trust is poor, the doubt is short, a limit determines the rate, or
-        /// it is a good figure of writes, but small
+        /// Is the promise kept, within 5 percent? NULL without a promise, and if it can't be told: a verdict has
+        /// the cause
         kept: Option<bool>,
         /// The fact, in words. For a figure NULL, except for the size of the relation: there it is the
         /// relation's name

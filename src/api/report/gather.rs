@@ -23,7 +23,7 @@ use io_probe_surface::shared::{CaveatColumns, IntervalColumns};
 use io_probe_surface::sync::SyncRow;
 use pgrx::{pg_sys, spi};
 
-use super::{Line, Mark, Promised, ReportSection, of, says};
+use super::{Line, Mark, Promised, ReportSection, of};
 use crate::api::depth::{self, DepthSweep};
 use crate::api::recommend::{
     ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint,
@@ -764,16 +764,33 @@ impl ReportDraft {
 
     /// A promise is neither kept nor broken by figures that are not the device's, or of a short moment.
     fn leave_open_what_is_not_sure(&mut self) {
-        let short = of(&self.lines, ReportSection::Depth).filter(|line| line.doubts(Doubt::Short));
-        let short: Vec<_> = short.map(|line| line.item.clone()).collect();
-        for Line(line) in self.lines.iter_mut().filter(|line| line.promised.is_some()) {
-            let is_poor = TrustedPart::of(line.section).is_some_and(|part| self.poor.contains(&part));
-            // A percentile has the doubt of the rate at the same depth.
-            let is_short = match line.section {
-                ReportSection::P99 => short.contains(&line.item),
-                _ => says(line.doubt.as_deref(), Doubt::Short),
-            };
-            line.kept = line.kept.filter(|_| !is_poor && !is_short);
+        let unsure = |line: &Line| self.is_poor(line) || self.is_short(line);
+        let unsure: Vec<bool> = self.lines.iter().map(unsure).collect();
+        for (Line(line), _) in self.lines.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
+            line.kept = None;
+        }
+    }
+
+    fn is_poor(&self, line: &Line) -> bool {
+        TrustedPart::of(line.section).is_some_and(|part| self.poor.contains(&part))
+    }
+
+    /// A percentile has the doubt of the rate at the same depth.
+    fn is_short(&self, line: &Line) -> bool {
+        if line.section != ReportSection::P99 {
+            return line.doubts(Doubt::Short);
+        }
+        of(&self.lines, ReportSection::Depth).any(|rate| rate.item == line.item && rate.doubts(Doubt::Short))
+    }
+
+    /// Why it can't be told whether a promise is kept.
+    fn why_open(&self, line: &Line) -> &'static str {
+        match line {
+            _ if self.is_poor(line) => "the trust in it is poor",
+            _ if self.is_short(line) => "its turns were short",
+            _ if line.doubts(Doubt::Paced) => "a limit sets the rate",
+            _ if line.doubts(Doubt::Small) => "a cache may hold so little",
+            _ => "the difference is within the error",
         }
     }
 
@@ -792,12 +809,9 @@ impl ReportDraft {
             };
             let depth = if has_depth { format!(" with {} in flight", line.item) } else { String::new() };
             let verb = match line.kept {
-                Some(true) => "as promised",
-                Some(false) => "not as promised",
-                None if line.doubts(Doubt::Small) => {
-                    "can't tell whether as promised, as a cache may hold so little"
-                }
-                None => "can't tell whether as promised",
+                Some(true) => "as promised".to_owned(),
+                Some(false) => "not as promised".to_owned(),
+                None => format!("can't tell whether as promised, as {}", self.why_open(line)),
             };
             Some(format!("{what}{depth}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
         };

@@ -191,10 +191,10 @@ pub(crate) fn user_tables(mut take: impl FnMut(UserTable)) {
     }
 }
 
-/// A relation's schema and name; None if it is gone.
+/// A relation's schema and name, as SQL writes them; None if it is gone.
 pub(crate) fn qualified_name(relation: pg_sys::Oid) -> Option<String> {
     let query = format!(
-        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c \
+        "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class AS c \
          JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {}::oid",
         relation.to_u32()
     );
