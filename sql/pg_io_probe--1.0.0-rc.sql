@@ -319,7 +319,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: no block was in the O
 COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
+COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
@@ -338,7 +338,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call nam
 COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -376,7 +376,7 @@ COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from
 COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks from the OS cache';
 COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_seqscan_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_seqscan(
     rel regclass,
@@ -486,7 +486,7 @@ COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of f
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that no cache served, without holes';
-COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
+COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
@@ -505,7 +505,7 @@ COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -550,7 +550,7 @@ COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches fr
 COMMENT ON COLUMN io_probe_random_row.device_us IS 'Mean latency in us of fetches from the device';
 COMMENT ON COLUMN io_probe_random_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_random_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_random_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_random(
     rel regclass,
@@ -636,7 +636,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names
 COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -670,7 +670,7 @@ COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency i
 COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
 COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_depth(
     rel regclass,
@@ -740,7 +740,7 @@ COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names'
 COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
@@ -762,7 +762,7 @@ COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; a 
 COMMENT ON COLUMN io_probe_ping_row.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
 COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_ping_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_ping_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_ping(
     rel regclass,
@@ -855,7 +855,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the dev
 COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
-COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -884,7 +884,7 @@ COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half of the 95 % confidence inte
 COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
 COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
-COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sync(
     spcname text DEFAULT NULL,
@@ -971,7 +971,7 @@ COMMENT ON COLUMN io_probe_write_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
-COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_write_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -1000,7 +1000,7 @@ COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half of the 95 % confidence int
 COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
-COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_write(
     spcname text DEFAULT NULL,
@@ -1096,7 +1096,7 @@ COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
@@ -1122,7 +1122,7 @@ COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile of the time of a
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
 COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_mix(
     rel regclass,
@@ -1216,7 +1216,7 @@ COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call nam
 COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
@@ -1240,7 +1240,7 @@ COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, 
 COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sustain(
     rel regclass,
@@ -1342,7 +1342,7 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'MiB a second that t
 COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB a second that the server''s cgroup wrote, a part of wmib_s; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'Measured length of the interval in ms';
-COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
@@ -1368,7 +1368,7 @@ COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read a second';
 COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean ms of a read, queueing included';
 COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB written a second';
 COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean ms of a write';
-COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 1, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_iostat_row
@@ -1525,7 +1525,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call n
 COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -1562,7 +1562,7 @@ COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices''
 COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_readahead(
     rel regclass,
@@ -1635,7 +1635,7 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call n
 COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -1664,7 +1664,7 @@ COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half of the 95 % confidence
 COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
-COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_page_cost(
     rel regclass,
@@ -1818,7 +1818,7 @@ COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Blocks of range_
 COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; the function looks only at btree indexes';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
 COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; number of index entries that were read; ranges: for ranges of 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
-COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
@@ -1842,7 +1842,7 @@ COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks fro
 COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
 COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
 COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
-COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
@@ -2035,8 +2035,8 @@ CREATE TYPE io_probe_report_full_row AS (
     write_pct integer
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
-COMMENT ON COLUMN io_probe_report_full_row.section IS 'Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50, load_p99: the reads, in percent of reads alone. readahead: the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.section IS 'Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, commit_load_p50, commit_load_p99, readahead, verdict, advice, missing';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50, load_p99 and those of commits: the reads, in percent of reads alone. readahead: the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
@@ -2045,9 +2045,9 @@ COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised g
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and if it can''t be told: a verdict has the cause';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. For a figure NULL, except for the size of the relation: there it is the relation''s name';
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
-COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item';
+COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
-COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone';
+COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone. commit_load_p50, commit_load_p99: the commits, in percent of commits alone, one at a time';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -2623,7 +2623,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: no block was in the OS
 COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
-COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
+COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
@@ -2642,7 +2642,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -2745,7 +2745,7 @@ COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fe
 COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that no cache served, without holes';
-COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty buffers that were written to make room';
+COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_random_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
@@ -2764,7 +2764,7 @@ COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names
 COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -2850,7 +2850,7 @@ COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names'
 COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -2911,7 +2911,7 @@ COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_ping_history TO pg_monitor;
@@ -2987,7 +2987,7 @@ COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the devi
 COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call started; if it has several paths, when this path started';
-COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -3060,7 +3060,7 @@ COMMENT ON COLUMN io_probe_write_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_write_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call started; if it has several paths, when this path started';
-COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_write_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -3144,7 +3144,7 @@ COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
@@ -3217,7 +3217,7 @@ COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call name
 COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
@@ -3291,7 +3291,7 @@ COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call na
 COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -3362,7 +3362,7 @@ COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call na
 COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation, or the one that the call names';
-COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures of the row';
+COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';

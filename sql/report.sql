@@ -29,7 +29,7 @@ INSERT INTO line SELECT 'all', * FROM io_probe_report_full(:'rel', duration => '
 SELECT written() - :before > 64 << 20 AS scratch;
 SELECT section, item, finding FROM line WHERE run = 'all' AND section = 'missing' AND finding ~ '^needs';
 SELECT section, count(*), count(DISTINCT (item, write_pct)) AS different FROM line WHERE run = 'all' AND section ~ 'write|load' GROUP BY 1 ORDER BY 1;
--- a percentile is none of a lower one; only reads have writes beside them
+-- a percentile is none of a lower one; only loads have a share of writes
 SELECT l.* FROM line AS l JOIN line AS h USING (run, item) WHERE l.section ~ '_p50$' AND h.section = replace(l.section, '50', '99')
   AND l.write_pct IS NOT DISTINCT FROM h.write_pct AND l.value > h.value;
 SELECT section, item FROM line WHERE (write_pct IS NOT NULL) <> (section ~ 'load_p') OR mark = 'not carried' AND section !~ 'load_p';

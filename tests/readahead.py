@@ -140,7 +140,7 @@ class Windows(Readahead):
             self.assertEqual(row["read_ahead_kb"], setting)
         for row in emulated.values():
             assert_about(self, row["rareq_kb"], row["window_kb"], 0.01)
-            self.assertEqual("cache_us is coarse" in " ".join(row["notes"]), setting < 64, row["notes"])
+            self.assertEqual("cache_us is only approximate" in " ".join(row["notes"]), setting < 64, row["notes"])
 
     def assert_near_setting(self, kernel, request_kb):
         """The kernel makes some requests more than that: a scan's first windows are smaller, and the last goes beyond the turn."""

@@ -78,16 +78,16 @@ pub(super) fn loads(shares: &[u32]) -> usize {
     1 + shares.len() * shares.len() + usize::from(shares[0] != 0)
 }
 
-/// Reads of a relation beside writes of data, at these shares, ascending. The limits are those of each load.
-pub(super) fn beside_data(
+/// Reads of a relation beside such writes, at these shares, ascending. The limits are those of each load.
+pub(super) fn beside(
     rel: pg_sys::Oid,
+    writing: Writing,
     shares: &[u32],
     limits: Limits,
     waits: bool,
 ) -> Result<Vec<MixRow>> {
     let (shares, depth, seed) = (shares.to_vec(), of_each_side(None)?, arguments::seed(None));
-    Measured { candidate: None, writing: Writing::Data, shares, like: None, depth, seed, limits }
-        .begin(rel, waits)
+    Measured { candidate: None, writing, shares, like: None, depth, seed, limits }.begin(rel, waits)
 }
 
 /// The loads of rows.
@@ -98,7 +98,7 @@ pub(super) const CELL: &str = "cell";
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writing {
+pub(super) enum Writing {
     Data,
     Sequential,
     Wal,

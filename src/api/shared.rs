@@ -155,7 +155,8 @@ impl Caveats {
         } else if run.rated.work == 0 && run.with_data() > 0 {
             self.doubt_since(
                 Doubt::Short,
-                "too few blocks for a rate: warm-up and the ends of the queue are left out",
+                "too few blocks for a rate: those of the warm-up, and those read while the queue fills and \
+                 drains, do not count",
             );
         } else if run.rated.work > 0 && run.interval.is_none() {
             self.too_short(least, parts);

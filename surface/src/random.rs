@@ -45,7 +45,7 @@ row! {
         os_blks_hit: Option<u64>,
         /// Fetches that no cache served, without holes
         device_blks_read: Option<u64>,
-        /// Path server: dirty buffers that were written to make room
+        /// Path server: dirty shared buffers written to make room for the blocks read
         shared_blks_written: Option<u64>,
         /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
         /// sessions (io_workers)

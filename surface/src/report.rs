@@ -51,6 +51,12 @@ words! {
         /// 99th percentile of the latencies of reads beside writes.
         #[serde(rename = "load_p99")]
         LoadP99 = "load_p99",
+        /// Median time of a flush of WAL beside reads.
+        #[serde(rename = "commit_load_p50")]
+        CommitLoadP50 = "commit_load_p50",
+        /// 99th percentile of the flushes of WAL beside reads.
+        #[serde(rename = "commit_load_p99")]
+        CommitLoadP99 = "commit_load_p99",
         /// Rate of a cold scan by readahead.
         Readahead = "readahead",
         /// What it means.
@@ -91,12 +97,13 @@ row! {
     #[derive(Deserialize)]
     row ReportFullRow "report_full" everyday [] {
         /// Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99,
-        /// long_write, commit, commit_p99, load, load_p50, load_p99, readahead, verdict, advice, missing
+        /// long_write, commit, commit_p99, load, load_p50, load_p99, commit_load_p50, commit_load_p99,
+        /// readahead, verdict, advice, missing
         section: ReportSection,
         /// Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans,
         /// reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the
         /// requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50,
-        /// load_p99: the reads, in percent of reads alone. readahead: the window in kB
+        /// load_p99 and those of commits: the reads, in percent of reads alone. readahead: the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,
@@ -118,12 +125,13 @@ row! {
         /// over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes
         /// were answered in time, so the percentile is too low
         mark: Option<Mark>,
-        /// At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figure,
+        /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure,
         /// or it is a fact. For p50 and p99 look at the line of section depth with the same item
         doubt: Option<Text>,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,
-        /// Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone
+        /// Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone.
+        /// commit_load_p50, commit_load_p99: the commits, in percent of commits alone, one at a time
         write_pct: Option<u32>,
     }
 }

@@ -33,7 +33,7 @@ row! {
         shared_blks_hit: Option<i64>,
         /// Path server: blocks read into shared buffers; NULL for temporary tables
         shared_blks_read: Option<i64>,
-        /// Path server: dirty buffers that were written to make room
+        /// Path server: dirty shared buffers written to make room for the blocks read
         shared_blks_written: Option<u64>,
         /// Path server, temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,

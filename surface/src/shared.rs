@@ -27,7 +27,7 @@ row! {
 row! {
     /// Doubts about the figures.
     shared CaveatColumns {
-        /// At most two codes of docs/interface.md, the worst first. NULL: nothing speaks against the figures
+        /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures
         /// of the row
         doubt: Doubts,
         /// ok; partial: something from outside ended it early; unsupported: not possible here; void: the

@@ -148,7 +148,7 @@ fn run(
     let engine = opened.kind.name();
     let mut notes: Vec<String> = opened.note.into_iter().collect();
     if in_force < LEAST_SETTING {
-        notes.push("cache_us is coarse: it was measured at a setting of less than 64 kB".to_owned());
+        notes.push("cache_us is only approximate, since read_ahead_kb is less than 64".to_owned());
     }
     // The kernel reads no less than a block.
     let twin = in_force.min(LARGEST_WINDOW).next_multiple_of(relation.block_size());

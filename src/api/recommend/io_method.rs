@@ -199,8 +199,8 @@ pub(super) fn rows(
         return Ok(all(rows, |row| {
             row.without(
                 NEEDS_COLD,
-                "not measured: it takes cold => true, which evicts what it reads from the OS cache and \
-                 needs EXECUTE on io_probe_evict",
+                "not measured: it needs cold => true, which drops the blocks that it reads from the OS \
+                 cache, and so EXECUTE on io_probe_evict",
             )
         }));
     }

@@ -69,8 +69,8 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     if !recommend.request.cold {
         return Ok(row.without(
             NEEDS_COLD,
-            "not measured: it takes cold => true, which evicts what it reads from the OS cache and needs \
-             EXECUTE on io_probe_evict",
+            "not measured: it needs cold => true, which drops the blocks that it reads from the OS \
+                 cache, and so EXECUTE on io_probe_evict",
         ));
     }
     let relation = match place.open(recommend.call, relation)? {

@@ -102,7 +102,7 @@ impl Part {
     fn weight(self) -> u32 {
         match self {
             Part::Advice => 21,
-            Part::Loads => 10,
+            Part::Loads => 15,
             Part::Depths | Part::Scans => 8,
             Part::Commits => 6,
             Part::Writes => 3,

@@ -83,6 +83,8 @@ fn what(line: &Line) -> Option<&'static str> {
         ReportSection::Load => "reads and writes alone",
         ReportSection::LoadP50 => "median latency beside writes, reads",
         ReportSection::LoadP99 => "99th percentile beside writes, reads",
+        ReportSection::CommitLoadP50 => "median of flushes of WAL, beside reads",
+        ReportSection::CommitLoadP99 => "99th percentile of flushes of WAL, beside reads",
         ReportSection::Readahead => "scan, readahead kB",
         _ => return None,
     })

@@ -13,8 +13,9 @@ use super::{
     Line, Mark, Measurements, NO_TABLE, OF_WRITES, Part, ReportDraft, ReportSection, beside_others, count,
     ends, promise_unless_paced, time, why_none,
 };
+use crate::api::mix::{self, Writing};
+use crate::api::shared;
 use crate::api::write::{self, Pattern};
-use crate::api::{mix, shared};
 use crate::call::{NamedEnum, Probe, ProbedPlace, arguments, figure};
 use crate::pg::backend::server;
 use crate::pg::storage::tablespace::Tablespace;
@@ -22,8 +23,12 @@ use crate::pg::storage::tablespace::Tablespace;
 /// Reads and writes at once, in percent of what each reaches alone.
 const SHARES: [u32; 3] = [0, 50, 80];
 
-/// The share of writes beside which a verdict tells what reads take.
+/// The share of writes beside which a verdict tells what reads take, and of reads, what commits do.
 const BESIDE: u32 = SHARES[1];
+
+/// The same of commits, one at a time.
+const SHARES_OF_COMMITS: [u32; 2] = [0, BESIDE];
+const COMMITS: &str = "commits beside reads";
 
 impl Measurements {
     /// The relation, and its tablespace, if data may be written there; else why not.
@@ -48,6 +53,7 @@ impl Measurements {
             Ok((rel, tablespace)) => {
                 self.writes(found, tablespace);
                 self.loads(found, rel);
+                self.commits_beside_reads(found, rel);
             }
             Err(why) => OF_WRITES.iter().for_each(|item| found.missing(item, &why)),
         }
@@ -88,11 +94,27 @@ impl Measurements {
             return found.missing(OF_WRITES[1], &error.message);
         }
         let rows = found.run(Probe::Mix, || {
-            let limits = Limits { precision: None, ..self.limits(Part::Loads, mix::loads(&SHARES))? };
-            mix::beside_data(rel, &SHARES, limits, self.waits)
+            mix::beside(rel, Writing::Data, &SHARES, self.limits_of_loads()?, self.waits)
         });
         rows.iter().for_each(|row| found.load(row));
         found.tell_loads(&rows);
+    }
+
+    /// Commits, one at a time, beside reads.
+    fn commits_beside_reads(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
+        if mix::of_each_side(None).is_err() {
+            return;
+        }
+        let rows = found.run(Probe::Mix, || {
+            mix::beside(rel, Writing::Wal, &SHARES_OF_COMMITS, self.limits_of_loads()?, self.waits)
+        });
+        rows.iter().for_each(|row| found.load_of_commits(row));
+        found.tell_commits(&rows);
+    }
+
+    fn limits_of_loads(&self) -> crate::error::Result<Limits> {
+        let loads = mix::loads(&SHARES) + mix::loads(&SHARES_OF_COMMITS);
+        Ok(Limits { precision: None, ..self.limits(Part::Loads, loads)? })
     }
 }
 
@@ -151,12 +173,27 @@ impl ReportDraft {
             let line = Line::figure(ReportSection::Load, side, per_s, "1/s", (None, None));
             return self.push(line.marked(None, doubts));
         }
-        let Some(read_pct) = row.read_pct.filter(|pct| *pct > 0 && row.load == mix::CELL) else { return };
+        if row.read_pct > Some(0) {
+            let latencies = [(ReportSection::LoadP50, row.r_p50_us), (ReportSection::LoadP99, row.r_p99_us)];
+            self.latencies_of_load(row, latencies);
+        }
+    }
+
+    /// A load of reads and commits: what commits take.
+    fn load_of_commits(&mut self, row: &MixRow) {
+        if row.write_pct > Some(0) {
+            let latencies =
+                [(ReportSection::CommitLoadP50, row.w_p50_us), (ReportSection::CommitLoadP99, row.w_p99_us)];
+            self.latencies_of_load(row, latencies);
+        }
+    }
+
+    fn latencies_of_load(&mut self, row: &MixRow, latencies: [(ReportSection, Option<f64>); 2]) {
+        let Some(read_pct) = row.read_pct.filter(|_| row.load == mix::CELL) else { return };
         let mark = (row.carried == Some(false)).then_some(Mark::NotCarried);
-        for (section, us) in [(ReportSection::LoadP50, row.r_p50_us), (ReportSection::LoadP99, row.r_p99_us)]
-        {
-            let line =
-                Line::figure(section, read_pct.to_string(), us, "us", (None, None)).marked(mark, doubts);
+        for (section, us) in latencies {
+            let line = Line::figure(section, read_pct.to_string(), us, "us", (None, None));
+            let line = line.marked(mark, &row.caveats.doubt);
             self.push(Line(ReportFullRow { write_pct: row.write_pct, ..line.0 }));
         }
     }
@@ -178,23 +215,54 @@ impl ReportDraft {
         }
         self.say("bend", format!("{}{beside}. {}.", kept_up(bend, &cells), tried(&cells)));
     }
+
+    fn tell_commits(&mut self, rows: &[MixRow]) {
+        let Some(first) = rows.first() else { return };
+        let doubt = &first.caveats.doubt;
+        let cells: Vec<&MixRow> = rows.iter().filter(|row| row.load == mix::CELL).collect();
+        if doubt.unusable().is_some() || cells.iter().all(|cell| cell.w_p50_us.is_none()) {
+            return self.missing(COMMITS, &why_none(&first.caveats));
+        }
+        if let Some(told) = beside_reads(&cells).filter(|_| !doubt.has(Doubt::Paced)) {
+            self.say(COMMITS, format!("{told}{}.", beside_others(&first.caveats)));
+        }
+    }
+}
+
+/// The load of these shares, if it was carried.
+fn carried<'a>(cells: &[&'a MixRow], reads: u32, writes: u32) -> Option<&'a MixRow> {
+    let is_it = |cell: &&&MixRow| (cell.read_pct, cell.write_pct) == (Some(reads), Some(writes));
+    cells.iter().find(is_it).filter(|cell| cell.carried == Some(true)).copied()
 }
 
 /// What reads at this share take beside writes and without, if both loads were carried.
 fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
-    let cell = |writes| {
-        let is_it = |cell: &&&MixRow| (cell.read_pct, cell.write_pct) == (Some(reads), Some(writes));
-        cells.iter().find(is_it).filter(|cell| cell.carried == Some(true))
-    };
-    let (with, without) = (cell(BESIDE)?, cell(0)?);
-    let p99 = with.r_p99_us.zip(without.r_p99_us).map(|both| ("one in a hundred takes", both));
-    let p50 = || Some(("half of them take", with.r_p50_us.zip(without.r_p50_us)?));
-    let (which, (beside, alone)) = p99.or_else(p50)?;
-    let (beside, alone) = (time(beside), time(alone));
+    let of = |row: &MixRow| [row.r_p99_us, row.r_p50_us];
+    let (with, without) = (carried(cells, reads, BESIDE)?, carried(cells, reads, 0)?);
+    let (which, beside, alone) = compared(of(with), of(without))?;
     Some(format!(
         "Reads at {reads} % of what they reach alone: {which} over {beside} beside writes at {BESIDE} %, \
          over {alone} without"
     ))
+}
+
+/// The same of commits beside reads.
+fn beside_reads(cells: &[&MixRow]) -> Option<String> {
+    let of = |row: &MixRow| [row.w_p99_us, row.w_p50_us];
+    let (with, without) = (carried(cells, BESIDE, BESIDE)?, carried(cells, 0, BESIDE)?);
+    let (which, beside, alone) = compared(of(with), of(without))?;
+    Some(format!(
+        "Commits at {BESIDE} % of what one session reaches alone: {which} over {beside} beside reads at \
+         {BESIDE} %, over {alone} without"
+    ))
+}
+
+/// The 99th percentiles of both, or else their medians: of what they tell, and each in words.
+fn compared(with: [Option<f64>; 2], without: [Option<f64>; 2]) -> Option<(&'static str, String, String)> {
+    let which = ["one in a hundred takes", "half of them take"];
+    let both = with.into_iter().zip(without).map(|(with, without)| with.zip(without));
+    let known = which.into_iter().zip(both).find_map(|(which, both)| Some((which, both?)));
+    known.map(|(which, (beside, alone))| (which, time(beside), time(alone)))
 }
 
 /// For how long loads were tried, and what the largest of them wrote.
