@@ -28,7 +28,7 @@ from lib import Session, call, dense_table, segment_file
 from storage import create_tablespace
 
 MIB = 1 << 20
-BLOCKS, CHANGED = 100_000, 20_000
+BLOCKS, CHANGED = 60_000, 20_000
 RATE = int(os.environ.get("RATE", "900"))
 COPIED = int(os.environ.get("COPIED", "40"))
 SECONDS, SLICE = 14, 0.1

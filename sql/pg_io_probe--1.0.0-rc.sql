@@ -1411,7 +1411,7 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last two rows';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others, and for processes that began and ended meanwhile. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
@@ -1440,7 +1440,7 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last two rows';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others, and for processes that began and ended meanwhile. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';

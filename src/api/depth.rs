@@ -262,7 +262,8 @@ impl DepthCurve {
                 caveats.note_holes(run.holes);
                 if let Some(depth) = self.shallower_and_faster(index) {
                     caveats.note(format!(
-                        "fewer reads a second than at depth {depth}, by more than chance: more in flight do not help"
+                        "fewer reads a second than at depth {depth}, by more than chance: more in flight \
+                         do not help"
                     ));
                 }
             }

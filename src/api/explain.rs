@@ -34,7 +34,13 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
         let given = given_times(&options)?;
         let exact = options.choice(OptionName::Exact)?.unwrap_or(false);
         if !execute.unwrap_or(false) {
-            return rows(&explain::plan(&query)?, given.as_ref());
+            let rows = rows(&explain::plan(&query)?, given.as_ref())?;
+            if rows.iter().all(|row| row.os_ms.is_none() && row.device_ms.is_none()) {
+                pgrx::notice!(
+                    "the query was not executed: execute => true tells what it reads, and how long it waits"
+                );
+            }
+            return Ok(rows);
         }
         let executed = Executed::of(&query, Execution { exact, prints: false }, given.as_ref())?;
         executed.tell(given.is_none());
@@ -183,8 +189,8 @@ impl Executed {
         {
             let table = spi::quote_literal(table);
             pgrx::notice!(
-                "is that wait usual here? SELECT * FROM io_probe_page_cost({table}, cold => true), in this \
-                 session before, makes expected_ms known; it evicts the table"
+                "to see how long that wait usually is, in expected_ms, first run SELECT * FROM \
+                 io_probe_page_cost({table}, cold => true) in this session; it evicts the table"
             );
         }
     }
@@ -202,7 +208,11 @@ impl Executed {
         let verdict = self.query.verdict().name();
         let row = ExplainRow {
             node_type: verdict.into(),
-            node: format!("= {verdict}").into(),
+            node: match self.query.waited_ms {
+                Some(waited) => format!("= {verdict} ({} ms)", served::count(waited)),
+                None => format!("= {verdict}"),
+            }
+            .into(),
             shared_blks_hit: blocks(|row| row.shared_blks_hit),
             shared_blks_read: blocks(|row| row.shared_blks_read),
             local_blks_hit: blocks(|row| row.local_blks_hit),

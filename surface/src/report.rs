@@ -115,8 +115,8 @@ row! {
         high: Option<f64>,
         /// What argument promised gives for this figure
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without a promise, and if it can't be told: a verdict has
-        /// the cause
+        /// Is the promise kept, within 5 percent? NULL without a promise, and if it can't be told: a verdict
+        /// has the cause
         kept: Option<bool>,
         /// The fact, in words. For a figure NULL, except for the size of the relation: there it is the
         /// relation's name
@@ -125,8 +125,8 @@ row! {
         /// over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes
         /// were answered in time, so the percentile is too low
         mark: Option<Mark>,
-        /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure,
-        /// or it is a fact. For p50 and p99 look at the line of section depth with the same item
+        /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
+        /// the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item
         doubt: Option<Text>,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,

@@ -15,8 +15,9 @@ row! {
         pid: Option<i32>,
         /// role@database of a session; the leader of a parallel worker; else the kind of process. io worker:
         /// reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without
-        /// pid: outside this server: reads for others. kept in the OS cache: writes that have not reached a
-        /// device yet. out of the OS cache: writes of the devices beyond those of these processes
+        /// pid: outside this server: reads for others, and for processes that began and ended meanwhile. kept
+        /// in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the
+        /// devices beyond those of these processes
         process: Text,
         /// MiB a second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,

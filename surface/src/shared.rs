@@ -27,8 +27,8 @@ row! {
 row! {
     /// Doubts about the figures.
     shared CaveatColumns {
-        /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures
-        /// of the row
+        /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
+        /// the figures of the row
         doubt: Doubts,
         /// ok; partial: something from outside ended it early; unsupported: not possible here; void: the
         /// figures contradict each other

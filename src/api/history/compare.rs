@@ -49,7 +49,11 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
 fn io_probe_changes(last: Option<i32>, all_items: Option<bool>) -> Rows {
     Rows::answer(|| match u32::try_from(last.unwrap_or(1)) {
         Ok(last @ 1..=MOST_LAST) => {
-            let changes = changes(query::recent(last), all_items.unwrap_or(false));
+            let recent = query::recent(last);
+            if recent.is_empty() {
+                pgrx::notice!("no runs are stored: io_probe_record stores one; a verdict needs ten others");
+            }
+            let changes = changes(recent, all_items.unwrap_or(false));
             Ok(interrupts::collect(changes.into_iter().map(|change| change.row)))
         }
         _ => Err(Error::invalid(format!("last must be from 1 to {MOST_LAST}"))),

@@ -745,8 +745,12 @@ impl ReportDraft {
     /// Who caused these bytes of others.
     fn who(&self, other_bytes: u64) -> String {
         let kind = |kind| if kind == HIDDEN { "sessions that you may not see" } else { kind };
-        let named =
-            self.others.iter().take(2).map(|(of, bytes)| format!("{} {}", kind(of), served::mib(*bytes)));
+        let named = self
+            .others
+            .iter()
+            .filter(|(_, bytes)| *bytes >= 1 << 20)
+            .take(2)
+            .map(|(of, bytes)| format!("{} {}", kind(of), served::mib(*bytes)));
         let of_server: u64 = self.others.iter().map(|(_, bytes)| bytes).sum();
         let outside = (2 * of_server < other_bytes).then(|| "most of it not by this server".to_owned());
         named.chain(outside).collect::<Vec<_>>().join(", ")
@@ -763,8 +767,12 @@ impl ReportDraft {
     }
 
     /// A promise is neither kept nor broken by figures that are not the device's, or of a short moment.
+    /// Others make figures worse, and so break none.
     fn leave_open_what_is_not_sure(&mut self) {
-        let unsure = |line: &Line| self.is_poor(line) || self.is_short(line);
+        let unsure = |line: &Line| {
+            let is_beside_others = line.kept == Some(false) && self.doubts(line, Doubt::Others);
+            self.is_poor(line) || self.doubts(line, Doubt::Short) || is_beside_others
+        };
         let unsure: Vec<bool> = self.lines.iter().map(unsure).collect();
         for (Line(line), _) in self.lines.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
             line.kept = None;
@@ -776,20 +784,21 @@ impl ReportDraft {
     }
 
     /// A percentile has the doubt of the rate at the same depth.
-    fn is_short(&self, line: &Line) -> bool {
+    fn doubts(&self, line: &Line, doubt: Doubt) -> bool {
         if line.section != ReportSection::P99 {
-            return line.doubts(Doubt::Short);
+            return line.doubts(doubt);
         }
-        of(&self.lines, ReportSection::Depth).any(|rate| rate.item == line.item && rate.doubts(Doubt::Short))
+        of(&self.lines, ReportSection::Depth).any(|rate| rate.item == line.item && rate.doubts(doubt))
     }
 
     /// Why it can't be told whether a promise is kept.
     fn why_open(&self, line: &Line) -> &'static str {
         match line {
             _ if self.is_poor(line) => "the trust in it is poor",
-            _ if self.is_short(line) => "its turns were short",
+            _ if self.doubts(line, Doubt::Short) => "its turns were short",
             _ if line.doubts(Doubt::Paced) => "a limit sets the rate",
             _ if line.doubts(Doubt::Small) => "a cache may hold so little",
+            _ if self.doubts(line, Doubt::Others) => "others used the device meanwhile",
             _ => "the difference is within the error",
         }
     }
