@@ -953,7 +953,7 @@ COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: as t
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
-COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
+COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
 COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
 COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile of the time of a write in us';
@@ -995,7 +995,7 @@ COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; backen
 COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
+COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
 COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile of the time of a write in us';
@@ -1573,7 +1573,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. Evicts from the OS cache what it reads there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. Blocks that it reads through the OS cache are dropped from there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -3042,7 +3042,7 @@ COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: as th
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
-COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second. On path os the time of the syncs counts, too';
+COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
 COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
 COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile of the time of a write in us';

@@ -39,7 +39,7 @@ CREATE VIEW open AS SELECT run, section, item FROM line AS l WHERE
             AND t.finding ~ CASE WHEN l.section = 'scan' THEN 'scans' WHEN l.section ~ 'write' THEN 'writes' WHEN l.section ~ 'commit' THEN 'commits' ELSE 'reads' END)
   OR EXISTS (SELECT FROM line AS d WHERE (d.run, d.section, d.item) = (l.run, CASE l.section WHEN 'p99' THEN 'depth' ELSE l.section END, l.item)
                -- what a cache may have held is no promise kept; two other doubts may hide that
-               AND (d.doubt ~ 'short' OR l.section NOT IN ('depth', 'write') AND l.kept IS NULL AND d.doubt ~ 'small|, '));
+               AND (d.doubt ~ 'short' OR l.section IN ('depth', 'write') AND d.doubt ~ 'others' OR l.section NOT IN ('depth', 'write') AND l.kept IS NULL AND d.doubt ~ 'small|, '));
 SELECT run, section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
   AND kept IS DISTINCT FROM CASE WHEN (run, section, item) IN (TABLE open) THEN NULL ELSE section NOT IN ('depth', 'write') END ORDER BY 1, 2;
 SELECT run, kept, doubt FROM line WHERE section = 'long_write' AND kept OR section = 'write' AND doubt ~ 'small' AND kept;

@@ -395,7 +395,7 @@ impl Measured {
             let device = placements[side].leaves.first().map_or("", |leaf| leaf.name.as_str());
             let missing = || {
                 Error::undefined_object(format!("run {run} has no figures of device \"{device}\" by iostat"))
-                    .hint("io_probe_record('iostat') stores such a run.")
+                    .hint("io_probe_record('iostat') stores a run of io_probe_iostat.")
             };
             watched_load(run, device).ok_or_else(missing)
         };

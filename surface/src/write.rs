@@ -25,7 +25,7 @@ row! {
         /// The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after).
         /// NULL: it is not told before the sync
         flush_kb: Option<u64>,
-        /// Writes a second. On path os the time of the syncs counts, too
+        /// Writes a second. On path os the time includes that of the syncs
         writes_s: Option<f64>,
         /// writes_s times write_kb, in MiB a second
         mib_s: Option<f64>,

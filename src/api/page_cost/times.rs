@@ -290,9 +290,7 @@ fn add_notes(
         result.caveats.read_up_to(measured.passes);
     }
     if measured.dried_up && (from_device || result.is_from_os()) {
-        result
-            .caveats
-            .note("ended early: nothing more of the relation could be read from the device or the OS cache");
+        result.caveats.note("ended early: the rest of the relation is cached, or was never written");
     }
     if measured.paused {
         result.caveats.paused_between_turns();

@@ -157,7 +157,8 @@ const IN_TABLESPACE: &str = "in the tablespace its own value hides what the serv
 const UNSHOWN: &str = "; SHOW does not show a tablespace's own value, \\db+ does";
 const OF_CLUSTER: &str =
     "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
-const UNDO_UNKNOWN: &str = "only a superuser is told what ALTER SYSTEM had set: undo resets it";
+const UNDO_UNKNOWN: &str =
+    "only a superuser may see what ALTER SYSTEM had set before: the statement in undo resets it";
 
 impl Recommendation {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {

@@ -106,7 +106,7 @@ impl Advice<'_> {
         let lead = if matters_to_queries {
             format!("of {queries} queries over your tables ")
         } else {
-            format!("no index of your tables needs bitmap scans, by {queries} queries: ")
+            format!("in {queries} queries over your tables no index needs a bitmap scan: ")
         };
         let why = format!("{lead}{}", told(&scores));
         if plateau.holds_current {
