@@ -66,9 +66,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     who: Who::Owner,
     comment: "\
         Times a cold sequential scan at several readahead windows. Changes no setting: it measures the \
-        window in force, and emulates the others. Blocks that it reads through the OS cache are dropped from \
-        there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
-        max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        window in force, and emulates the others. Blocks that it reads through the OS cache are dropped \
+        from there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on \
+        the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{64}', '10 ms'",
     errors: &[],
 }];
