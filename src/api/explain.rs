@@ -209,8 +209,10 @@ impl Executed {
         let row = ExplainRow {
             node_type: verdict.into(),
             node: match self.query.waited_ms {
-                Some(waited) => format!("= {verdict} ({} ms)", served::count(waited)),
-                None => format!("= {verdict}"),
+                Some(waited) if self.query.verdict() != Verdict::Unknown => {
+                    format!("= {verdict} ({} ms)", served::count(waited))
+                }
+                _ => format!("= {verdict}"),
             }
             .into(),
             shared_blks_hit: blocks(|row| row.shared_blks_hit),

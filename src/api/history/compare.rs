@@ -51,7 +51,9 @@ fn io_probe_changes(last: Option<i32>, all_items: Option<bool>) -> Rows {
         Ok(last @ 1..=MOST_LAST) => {
             let recent = query::recent(last);
             if recent.is_empty() {
-                pgrx::notice!("no runs are stored: io_probe_record stores one; a verdict needs ten others");
+                pgrx::notice!(
+                    "no run with figures is stored: io_probe_record stores one; a verdict needs ten others"
+                );
             }
             let changes = changes(recent, all_items.unwrap_or(false));
             Ok(interrupts::collect(changes.into_iter().map(|change| change.row)))

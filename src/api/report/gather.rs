@@ -797,7 +797,7 @@ impl ReportDraft {
             _ if self.is_poor(line) => "the trust in it is poor",
             _ if self.doubts(line, Doubt::Short) => "its turns were short",
             _ if line.doubts(Doubt::Paced) => "a limit sets the rate",
-            _ if line.doubts(Doubt::Small) => "a cache may hold so little",
+            _ if is_as_promised_by_a_cache(line) => "a cache may hold so little",
             _ if self.doubts(line, Doubt::Others) => "others used the device meanwhile",
             _ => "the difference is within the error",
         }
@@ -893,6 +893,12 @@ fn promise_unless_paced(
         true => Line(ReportFullRow { promised, ..line.0 }),
         false => promise(line, promised, more_is_better, caveats),
     }
+}
+
+/// Are writes to a small file as fast as was promised?
+fn is_as_promised_by_a_cache(line: &Line) -> bool {
+    let of_writes = matches!(line.section, ReportSection::Write | ReportSection::LongWrite);
+    of_writes && line.doubts(Doubt::Small) && line.value >= line.promised
 }
 
 /// Judges a figure by what was promised. One that caches may have served can break a promise, not keep it.

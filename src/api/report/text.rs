@@ -171,7 +171,7 @@ fn name_of(line: &Line) -> Option<String> {
         (ReportSection::Load, side) => format!("{side} alone, for the map"),
         (ReportSection::CommitLoadP50 | ReportSection::CommitLoadP99, "0") => return None,
         (ReportSection::CommitLoadP50, _) => "commit beside reads, median".to_owned(),
-        (ReportSection::CommitLoadP99, _) => "commit beside reads, p99".to_owned(),
+        (ReportSection::CommitLoadP99, _) if line.value.is_some() => "commit beside reads, p99".to_owned(),
         (ReportSection::CommitP99, method) if line.value.is_some() || line.promised.is_some() => {
             format!("commit p99, {method}")
         }

@@ -52,8 +52,9 @@ impl Measurements {
         match self.may_write(rel) {
             Ok((rel, tablespace)) => {
                 self.writes(found, tablespace);
-                self.loads(found, rel);
-                self.commits_beside_reads(found, rel);
+                if self.loads(found, rel) {
+                    self.commits_beside_reads(found, rel);
+                }
             }
             Err(why) => OF_WRITES.iter().for_each(|item| found.missing(item, &why)),
         }
@@ -88,23 +89,22 @@ impl Measurements {
         found.tell_writes(&random);
     }
 
-    /// Reads beside writes, at several loads of each.
-    fn loads(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
+    /// Reads beside writes, at several loads of each. Returns whether the probe ran.
+    fn loads(&self, found: &mut ReportDraft, rel: pg_sys::Oid) -> bool {
         if let Err(error) = mix::of_each_side(None) {
-            return found.missing(OF_WRITES[1], &error.message);
+            found.missing(OF_WRITES[1], &error.message);
+            return false;
         }
         let rows = found.run(Probe::Mix, || {
             mix::beside(rel, Writing::Data, &SHARES, self.limits_of_loads()?, self.waits)
         });
         rows.iter().for_each(|row| found.load(row));
         found.tell_loads(&rows);
+        !rows.is_empty()
     }
 
     /// Commits, one at a time, beside reads.
     fn commits_beside_reads(&self, found: &mut ReportDraft, rel: pg_sys::Oid) {
-        if mix::of_each_side(None).is_err() {
-            return;
-        }
         let rows = found.run(Probe::Mix, || {
             mix::beside(rel, Writing::Wal, &SHARES_OF_COMMITS, self.limits_of_loads()?, self.waits)
         });
@@ -246,14 +246,20 @@ fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
     ))
 }
 
-/// The same of commits beside reads.
+/// The same of commits beside reads; or that they did not keep up.
 fn beside_reads(cells: &[&MixRow]) -> Option<String> {
     let of = |row: &MixRow| [row.w_p99_us, row.w_p50_us];
-    let (with, without) = (carried(cells, BESIDE, BESIDE)?, carried(cells, 0, BESIDE)?);
+    let without = carried(cells, 0, BESIDE)?;
+    let Some(with) = carried(cells, BESIDE, BESIDE) else {
+        return Some(format!(
+            "One session that commits at {BESIDE} % of its top rate does not keep up beside reads at \
+             {BESIDE} % of theirs"
+        ));
+    };
     let (which, beside, alone) = compared(of(with), of(without))?;
     Some(format!(
-        "Commits at {BESIDE} % of what one session reaches alone: {which} over {beside} beside reads at \
-         {BESIDE} %, over {alone} without"
+        "One session that commits at {BESIDE} % of its top rate: {which} over {beside} beside reads at \
+         {BESIDE} % of theirs, over {alone} without"
     ))
 }
 
