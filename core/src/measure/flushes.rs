@@ -362,7 +362,7 @@ mod tests {
     /// Reads that take half a millisecond each; every 20th takes `LONG`.
     struct Reads;
 
-    const LONG: Duration = Duration::from_millis(400);
+    const LONG: Duration = Duration::from_millis(100);
 
     impl Requests for Reads {
         fn make(&self, number: u64, _worker: usize) -> Result<()> {
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn a_read_that_outlasts_its_turn_counts() {
         // Turns are shorter than a long read.
-        let limits = Limits { duration: Duration::from_millis(1600), ..Limits::none() };
+        let limits = Limits { duration: Duration::from_millis(400), ..Limits::none() };
         let found = flushes(&[way(0)], limits);
         let is_long = |turn: &FlushTurn| Duration::from_nanos(turn.read_ns) >= LONG;
         assert!(found.turns[0].iter().flatten().any(is_long), "{:?}", found.turns);
