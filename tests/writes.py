@@ -123,7 +123,10 @@ class Write(OnDevice):
 class Report(OnDevice):
     def test_it_tells_what_a_volume_takes(self):
         promised = {"write_iops": CAP / 8, "write_mib_s": 1e6, "commit_us": 1e9, "commit_p99_us": 1e9}
-        lines = self.rows(rows_of("report_full", "probed", duration="30 s", writes=True, promised=promised))
+        # So long that a turn has 330 answers or more: all 16 in flight come at once when a stall ends.
+        self.session.run("SET pg_io_probe.max_duration = '3min'")
+        self.addCleanup(self.session.run, "RESET pg_io_probe.max_duration")
+        lines = self.rows(rows_of("report_full", "probed", duration="2 min", writes=True, promised=promised))
         kept = {line["section"]: line["kept"] for line in lines if line["promised"]}
         self.assertEqual(sorted(kept), ["commit", "commit_p99", "long_write", "write"])
         self.assertIsNot(kept["commit"], False)
@@ -133,8 +136,7 @@ class Report(OnDevice):
         rates = [line for line in lines if line["section"] in ("write", "load")]
         self.assertEqual([line["item"] for line in rates], ["1", "16", "reads", "writes"])
         for line in rates:
-            # A turn has about a hundred answers, and all 16 that are in flight when a stall ends come at once.
-            self.assertLessEqual(line["value"], CAP * 1.2, line)
+            self.assertLessEqual(line["value"], CAP * 1.05, line)
         # Each side alone reaches what both may have together.
         marks = {(line["item"], line["write_pct"]): line["mark"] for line in lines if line["section"] == "load_p50"}
         self.assertEqual(marks["80", 80], "not carried")
