@@ -1113,7 +1113,7 @@ class Advice(unittest.TestCase):
             session.run("SET ROLE advised")
             row = self.advice(session)
             self.assertEqual(row["undo"], "ALTER SYSTEM RESET wal_sync_method")
-            self.assertIn("only a superuser is told", row["hides"])
+            self.assertIn("only a superuser may see", row["hides"])
 
     def advice(self, session):
         """The row, where each fsync takes 20 ms longer than it does."""
