@@ -40,10 +40,20 @@ SELECT store(6, 0, 'page_cost', '[{"tier": "device", "pattern": "sparse", "densi
 SELECT store(7, 0, 'ping', '[{"op": "read", "warmup": true, "lat_us": 900}, {"op": "read", "warmup": false, "lat_us": 100},
                              {"op": "write", "warmup": false, "lat_us": 70}, {"op": "read", "warmup": false, "lat_us": 300},
                              {"op": "read", "warmup": false, "lat_us": null}]');
+SELECT store(92, 0, 'write', '[{"pattern": "random", "depth": 16, "writes_s": 3000, "ci_low": 2700, "ci_high": 3300, "p99_us": 900},
+                               {"pattern": "checkpoint", "depth": 1, "flush_kb": 256, "writes_s": 4000}]', object => 'pg_default');
+SELECT store(93, 0, 'mix', '[{"load": "bend", "reads_s": 1500, "r_p99_us": 5},
+                             {"load": "reads alone", "reads_s": 3000, "r_p99_us": 9000},
+                             {"load": "writes alone", "writes_s": 2000, "w_p99_us": 9000},
+                             {"load": "cell", "read_pct": 50, "write_pct": 75, "reads_s": 1500, "r_p99_us": 800,
+                              "writes_s": 1500, "w_p99_us": 700}]');
+SELECT store(94, 0, 'sustain', '[{"pattern": "random", "slice": null, "iops": 300, "p99_us": 50000},
+                                 {"pattern": "random", "slice": 1, "iops": 3000, "p99_us": 9000}]');
 SELECT store(8, 0, 'device', '[{"device": "sda"}]', object => 'devices');
 SELECT store(9, 0, 'seqscan', '[]', status => 'failed', object => 'public.bad');
 SELECT run_id, probe, object, item, metric, value, unit, error, more_is_better, ordinal FROM io_probe_metrics
   ORDER BY run_id, ordinal, metric;
+DELETE FROM io_probe_runs WHERE id > 90;
 
 -- the latest of each series that succeeded: other arguments are another series, another seed is not
 SELECT store(10, 1, 'random', '[{"path": "os", "iops": 8000}]', args => '{"seed": 5}');

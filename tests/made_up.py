@@ -23,9 +23,9 @@ def _script(*words):
 
 
 @contextlib.contextmanager
-def device():
+def device(gib=2):
     """Meanwhile there is a device, under the model `off`."""
-    made = Device()
+    made = Device(gib)
     try:
         yield made
     finally:

@@ -292,7 +292,10 @@ impl Measured {
             call.progress.path(self.writing.name(), turns);
             call.progress.done(turn - 1);
         };
+        let read_from = tried.as_ref().map_or(&relation.placement, |place| &place.placement);
+        let leaves = read_from.leaves_with(&written.placement);
         let (mix, surroundings) = of_reads
+            .of(&leaves)
             .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
         let mount = written.placement.mount.as_ref();
         let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));
@@ -442,7 +445,7 @@ impl Measured {
                 .doubt_since(Doubt::Paced, "rate-limited: shares refer to the rates that the limits allow");
         }
         if found.surroundings.is_disturbed() && !self.is_on_top() {
-            caveats.doubt_since(Doubt::Others, "others read from the device meanwhile");
+            caveats.doubt_since(Doubt::Others, "others used the devices meanwhile");
         }
         if self.depth > 1 && !engine::uses_ring(gucs::engine(), self.depth as usize).is_ok_and(|uses| uses) {
             caveats

@@ -20,7 +20,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use io_probe_core::run::memory;
-use io_probe_surface::doubt::{Doubt, Doubts};
+use io_probe_surface::doubt::Doubts;
 use io_probe_surface::function::MEASURING;
 use io_probe_surface::report::{Mark, ReportFullRow, ReportRow, ReportSection};
 use io_probe_surface::value;
@@ -130,7 +130,7 @@ impl Line {
     }
 
     fn marked(self, mark: Option<Mark>, doubts: &Doubts) -> Self {
-        Self(ReportFullRow { mark, doubt: doubts.shown().map(value::Text::from), ..self.0 })
+        Self(ReportFullRow { mark, doubt: doubts.clone(), ..self.0 })
     }
 
     /// Is it the figure that counts among its like?
@@ -138,23 +138,18 @@ impl Line {
         matches!(self.mark, Some(Mark::Best | Mark::InUse))
     }
 
-    /// Does it show this doubt?
-    fn doubts(&self, doubt: Doubt) -> bool {
-        says(self.doubt.as_deref(), doubt)
-    }
-
     /// What speaks against a figure. What came from memory says nothing of the device anyway, and a load that
     /// was not carried is told before all else.
-    fn against(&self) -> &str {
+    fn against(&self) -> String {
         match self.mark {
-            Some(mark @ (Mark::FromMemory | Mark::NotCarried)) => mark.name(),
-            _ => self.doubt.as_deref().unwrap_or_default(),
+            Some(mark @ (Mark::FromMemory | Mark::NotCarried)) => mark.name().to_owned(),
+            _ => self.doubt.shown().unwrap_or_default(),
         }
     }
 
     /// What a figure is, and what speaks against it.
     fn remarks(&self) -> String {
-        let mark = if self.is_chosen() { self.mark.map_or("", Mark::name) } else { "" };
+        let mark = self.mark.filter(|_| self.is_chosen()).map_or("", Mark::name).to_owned();
         [mark, self.against()].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
@@ -195,11 +190,6 @@ impl Line {
             None => "can't tell",
         }
     }
-}
-
-/// Does a column `doubt` show this one?
-fn says(shown: Option<&str>, doubt: Doubt) -> bool {
-    shown.is_some_and(|shown| shown.split(", ").any(|code| code == doubt.name()))
 }
 
 fn of(lines: &[Line], section: ReportSection) -> impl Iterator<Item = &Line> {

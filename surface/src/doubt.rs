@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use serde::de::IntoDeserializer;
+use serde::{Deserialize, Deserializer};
+
 use crate::value::{ColumnType, SqlType, SqlValue};
 use crate::words::words;
 
@@ -74,6 +77,15 @@ impl Doubts {
 impl FromIterator<Doubt> for Doubts {
     fn from_iter<I: IntoIterator<Item = Doubt>>(doubts: I) -> Self {
         Self(doubts.into_iter().collect())
+    }
+}
+
+/// Of what the column shows.
+impl<'de> Deserialize<'de> for Doubts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let shown = Option::<String>::deserialize(from)?.unwrap_or_default();
+        let codes = shown.split(", ").filter(|code| !code.is_empty());
+        codes.map(|code| Doubt::deserialize(code.into_deserializer())).collect()
     }
 }
 

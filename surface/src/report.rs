@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::doubt::Doubts;
 use crate::function::{FILES, Function, Group, MEASURING, Returns, Who, optional, options};
 use crate::row::{Row, row};
 use crate::value::{ColumnType, SqlType, SqlValue, Text, column_types};
@@ -9,8 +10,7 @@ use crate::words::words;
 
 words! {
     /// What a line is about, in the order of the report.
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[derive(Default)]
     ReportSection {
         /// The server, and the call itself.
         #[default]
@@ -30,32 +30,24 @@ words! {
         /// Random writes a second at a depth.
         Write = "write",
         /// Median latency of a random write at a depth.
-        #[serde(rename = "write_p50")]
         WriteP50 = "write_p50",
         /// 99th percentile of the latencies of random writes at a depth.
-        #[serde(rename = "write_p99")]
         WriteP99 = "write_p99",
         /// Rate of long writes in sequence.
-        #[serde(rename = "long_write")]
         LongWrite = "long_write",
         /// Time of a flush of WAL.
         Commit = "commit",
         /// 99th percentile of the flushes of WAL.
-        #[serde(rename = "commit_p99")]
         CommitP99 = "commit_p99",
         /// Reads and writes a second, each alone, of which loads are shares.
         Load = "load",
         /// Median latency of reads beside writes.
-        #[serde(rename = "load_p50")]
         LoadP50 = "load_p50",
         /// 99th percentile of the latencies of reads beside writes.
-        #[serde(rename = "load_p99")]
         LoadP99 = "load_p99",
         /// Median time of a flush of WAL beside reads.
-        #[serde(rename = "commit_load_p50")]
         CommitLoadP50 = "commit_load_p50",
         /// 99th percentile of the flushes of WAL beside reads.
-        #[serde(rename = "commit_load_p99")]
         CommitLoadP99 = "commit_load_p99",
         /// Rate of a cold scan by readahead.
         Readahead = "readahead",
@@ -70,19 +62,14 @@ words! {
 
 words! {
     /// What a figure is, besides its value.
-    #[derive(Deserialize)]
     Mark {
         /// The smallest depth that is as good as the fastest.
-        #[serde(rename = "best")]
         Best = "best",
         /// What the server does.
-        #[serde(rename = "in use")]
         InUse = "in use",
         /// Too little of the scan came from the device to call it that of the device.
-        #[serde(rename = "from memory")]
         FromMemory = "from memory",
         /// Not all requests of the load were answered in time, so that a percentile of it is too low.
-        #[serde(rename = "not carried")]
         NotCarried = "not carried",
     }
 }
@@ -127,7 +114,7 @@ row! {
         mark: Option<Mark>,
         /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
         /// the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item
-        doubt: Option<Text>,
+        doubt: Doubts,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,
         /// Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone.

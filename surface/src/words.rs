@@ -1,4 +1,4 @@
-//! Enums whose values are words.
+//! Enums whose values are words, in SQL and in JSON.
 
 /// Declares an enum and the word for each of its values.
 macro_rules! words {
@@ -11,6 +11,16 @@ macro_rules! words {
             /// The word for it.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$value => $word),+ }
+            }
+
+            const ALL: &[Self] = &[$(Self::$value),+];
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let word = String::deserialize(from)?;
+                let named = Self::ALL.iter().copied().find(|value| value.name() == word);
+                named.ok_or_else(|| serde::de::Error::unknown_variant(&word, &[$($word),+]))
             }
         }
     };

@@ -128,6 +128,12 @@ impl Placement {
         let kb = self.read_ahead_kb.unwrap_or(DEFAULT_READ_AHEAD_KB);
         kb as f64 * 1024.0 / f64::from(block_size)
     }
+
+    /// The devices of this place and of another one, each once.
+    pub fn leaves_with(&self, other: &Self) -> Vec<Leaf> {
+        let is_new = |leaf: &&Leaf| self.leaves.iter().all(|own| own.name != leaf.name);
+        self.leaves.iter().chain(other.leaves.iter().filter(is_new)).cloned().collect()
+    }
 }
 
 /// Finds the mount, the device on top and the leaves behind a directory. Never fails: see

@@ -148,6 +148,14 @@ impl<'a> Observer<'a> {
         Self { account, leaves, roots, cgroup, limited }
     }
 
+    /// As this one, but of these devices.
+    pub fn of<'l>(&self, leaves: &'l [Leaf]) -> Observer<'l>
+    where
+        'a: 'l,
+    {
+        Observer::new(self.account, leaves, self.roots)
+    }
+
     /// How many devices are watched.
     pub fn devices(&self) -> usize {
         self.leaves.len()

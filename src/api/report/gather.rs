@@ -77,6 +77,9 @@ const NO_TABLE: &str = "there is no table of yours to read: name one, io_probe_r
 /// What is measured of writes, as missing lines name it.
 const OF_WRITES: [&str; 2] = ["writes", "mixed load"];
 
+/// Doubts of figures that might have been better.
+const MADE_WORSE: [Doubt; 2] = [Doubt::Limited, Doubt::Others];
+
 const OTHERS_IN_ROWS: &str = "others used the device during a part of it: repeat later";
 
 /// What a report measures.
@@ -715,7 +718,7 @@ impl ReportDraft {
         let steal = runs().filter_map(|run| run.steal_pct).reduce(f64::max);
         let is_seen = part == TrustedPart::Commits || !self.has_unseen;
         let others = Trust::of(bytes, steal).filter(|trust| *trust != Trust::Good || is_seen);
-        let has_others = of(&self.lines, part.section()).any(|line| line.doubts(Doubt::Others));
+        let has_others = of(&self.lines, part.section()).any(|line| line.doubt.has(Doubt::Others));
         let by_rows = has_others.then(|| part.with_others());
         let own = self.distrust();
         let worst = own.iter().map(|(trust, _)| *trust).chain(others).chain(by_rows).max();
@@ -767,11 +770,13 @@ impl ReportDraft {
     }
 
     /// A promise is neither kept nor broken by figures that are not the device's, or of a short moment.
-    /// Others make figures worse, and so break none.
+    /// Others and limits of the server make figures worse, and so break none.
     fn leave_open_what_is_not_sure(&mut self) {
         let unsure = |line: &Line| {
-            let is_beside_others = line.kept == Some(false) && self.doubts(line, Doubt::Others);
-            self.is_poor(line) || self.doubts(line, Doubt::Short) || is_beside_others
+            let is_made_worse = MADE_WORSE.iter().any(|doubt| self.doubts(line, *doubt));
+            self.is_poor(line)
+                || self.doubts(line, Doubt::Short)
+                || (line.kept == Some(false) && is_made_worse)
         };
         let unsure: Vec<bool> = self.lines.iter().map(unsure).collect();
         for (Line(line), _) in self.lines.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
@@ -786,9 +791,9 @@ impl ReportDraft {
     /// A percentile has the doubt of the rate at the same depth.
     fn doubts(&self, line: &Line, doubt: Doubt) -> bool {
         if line.section != ReportSection::P99 {
-            return line.doubts(doubt);
+            return line.doubt.has(doubt);
         }
-        of(&self.lines, ReportSection::Depth).any(|rate| rate.item == line.item && rate.doubts(doubt))
+        of(&self.lines, ReportSection::Depth).any(|rate| rate.item == line.item && rate.doubt.has(doubt))
     }
 
     /// Why it can't be told whether a promise is kept.
@@ -796,8 +801,9 @@ impl ReportDraft {
         match line {
             _ if self.is_poor(line) => "the trust in it is poor",
             _ if self.doubts(line, Doubt::Short) => "its turns were short",
-            _ if line.doubts(Doubt::Paced) => "a limit sets the rate",
+            _ if line.doubt.has(Doubt::Paced) => "a limit sets the rate",
             _ if is_as_promised_by_a_cache(line) => "a cache may hold so little",
+            _ if self.doubts(line, Doubt::Limited) => "a limit of the cgroup slowed the device",
             _ if self.doubts(line, Doubt::Others) => "others used the device meanwhile",
             _ => "the difference is within the error",
         }
@@ -898,7 +904,7 @@ fn promise_unless_paced(
 /// Are writes to a small file as fast as was promised?
 fn is_as_promised_by_a_cache(line: &Line) -> bool {
     let of_writes = matches!(line.section, ReportSection::Write | ReportSection::LongWrite);
-    of_writes && line.doubts(Doubt::Small) && line.value >= line.promised
+    of_writes && line.doubt.has(Doubt::Small) && line.value >= line.promised
 }
 
 /// Judges a figure by what was promised. One that caches may have served can break a promise, not keep it.

@@ -94,10 +94,11 @@ impl TextPage {
         for (name, line) in shown {
             let said = line.shown_promise().map(|promise| format!("{promise} {}", line.shown_kept()));
             let (unit, value, range) = (line.unit(), line.shown(), line.range());
-            let against = said.as_deref().unwrap_or(line.against());
+            let doubt = line.against();
+            let against = said.as_deref().unwrap_or(&doubt);
             self.push(format!("{name:<27} {unit:<6}{value:>10}{range:>18}  {against}"));
-            if said.is_some() && !line.against().is_empty() {
-                self.push(format!("{:63} ({})", "", line.against()));
+            if said.is_some() && !doubt.is_empty() {
+                self.push(format!("{:63} ({doubt})", ""));
             }
         }
     }
