@@ -5,18 +5,19 @@
 
 On a made-up device (`hdd`) pgbench reads single blocks of a table at random, RATE (40) a second, under six loads: with and
 without a checkpoint of the blocks of another table, spread over ten seconds, at checkpoint_flush_after 256kB and 0; and each of
-these with and without somebody who copies a file of that device, COPIED (40) MiB a second. Its 99th percentile is that of
-its log, from when a transaction was due; the first second does not count.
+these with and without a backup that somebody writes there, BACKUP (40) MiB a second past the page cache. Its 99th percentile is
+that of its log, from when a transaction was due; the first second does not count.
 
-The map is that of io_probe_mix with `writing => 'sequential'`. The device's counters tell how many reads came in each SLICE of
-a run, and how many MiB were moved beside their single blocks: both take bandwidth. A slice's reads take what the histograms of
-the four cells around it say, in proportion; the 99th percentile of all reads is the run's. The loads come in another order in
-each of ROUNDS (3). Lines have medians, the least and the greatest, and both ranks.
+The map is that of io_probe_mix with `writing => 'sequential'`. The device's counters tell how many MiB were written in each SLICE
+of a run. Its reads take what the histograms of the four cells around RATE and these MiB say, in proportion; the 99th
+percentile over all slices is the run's. The loads come in another order in each of ROUNDS (3). Lines have medians, the
+least and the greatest, and both ranks.
 """
 
 import bisect
 import collections
 import contextlib
+import mmap
 import os
 import random
 import statistics
@@ -35,14 +36,15 @@ BLOCK, BLOCKS, CHANGED = 8192, 60_000, 20_000
 # Of the device: scratch_reserve wants one to stay free.
 GIB = 3
 RATE = int(os.environ.get("RATE", "40"))
-COPIED = int(os.environ.get("COPIED", "40"))
+BACKUP = int(os.environ.get("BACKUP", "40"))
+WRITE, FILE = 256 << 10, 256 << 20
 SECONDS, SLICE = 24, 0.1
-SHARES = [0, 10, 20, 35, 50, 75, 100]
-SECONDS_A_CELL = 2
+SHARES = [0, 10, 25, 50, 75, 100]
+SECONDS_A_CELL = 4
 # The least checkpoint_timeout; checkpoint_completion_target has it write for a third of that.
 EVERY = 30
-LOADS = {f"{'checkpoint, flush_after ' + flush if flush else 'no checkpoint'}{', copy beside' if copies else ''}": (flush, copies)
-         for flush in [None, "256kB", "0"] for copies in [False, True]}  # fmt: skip
+LOADS = {f"{'checkpoint, flush_after ' + flush if flush else 'no checkpoint'}{', backup beside' if backup else ''}": (flush, backup)
+         for flush in [None, "256kB", "0"] for backup in [False, True]}  # fmt: skip
 SCRIPT = f"""\\set block random(0, {BLOCKS - 1})
 SELECT id FROM probed WHERE ctid = ('(' || :block || ',1)')::tid;
 """
@@ -50,7 +52,7 @@ LINE = "{:<42} {:>24} {:>24} {:>5} {:>5}"
 
 
 class Counters:
-    """How many reads came to a device, and how many MiB were moved beside their single blocks: a second, in each slice."""
+    """How many MiB a second are written to a device in each slice of the time."""
 
     def __init__(self, block):
         self.path = f"/sys/class/block/{os.path.basename(block)}/stat"
@@ -58,16 +60,13 @@ class Counters:
 
     def look(self):
         with open(self.path, encoding="ascii") as file:
-            numbers = file.read().split()
-        reads, read, written = int(numbers[0]), int(numbers[2]) * 512, int(numbers[6]) * 512
-        return time.monotonic(), reads, (written + read - reads * BLOCK) / MIB
+            return time.monotonic(), int(file.read().split()[6]) * 512 / MIB
 
     def watch(self):
         before = self.look()
         while not self.is_over.wait(SLICE):
             now = self.look()
-            seconds = now[0] - before[0]
-            self.slices.append([(after - earlier) / seconds for earlier, after in zip(before[1:], now[1:])])
+            self.slices.append((now[1] - before[1]) / (now[0] - before[0]))
             before = now
 
     def __enter__(self):
@@ -81,10 +80,10 @@ class Counters:
 
 
 @contextlib.contextmanager
-def copied(path):
-    """Meanwhile somebody reads a file in order, as a backup does."""
+def backed_up(path):
+    """Meanwhile somebody writes a file again and again."""
     over = threading.Event()
-    thread = threading.Thread(target=copy, args=(path, over))
+    thread = threading.Thread(target=back_up, args=(path, over))
     thread.start()
     try:
         yield
@@ -93,15 +92,15 @@ def copied(path):
         thread.join()
 
 
-def copy(path, over):
-    began, read = time.monotonic(), 0
-    with open(path, "rb", buffering=0) as file:
-        while not over.is_set():
-            file.seek(0)
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            while not over.is_set() and (piece := file.read(128 << 10)):
-                read += len(piece)
-                over.wait(max(0, began + read / MIB / COPIED - time.monotonic()))
+def back_up(path, over):
+    file = os.open(path, os.O_WRONLY | os.O_DIRECT)
+    began, written = time.monotonic(), 0
+    try:
+        with mmap.mmap(-1, WRITE) as piece:
+            while not over.wait(max(0, began + written / MIB / BACKUP - time.monotonic())):
+                written += os.pwrite(file, piece, written % FILE)
+    finally:
+        os.close(file)
 
 
 def pgbench():
@@ -119,8 +118,8 @@ def pgbench():
     return statistics.quantiles([took for at, took in ended if at > first + 1], n=100)[98]
 
 
-def measured(session, block, path, flush, copies):
-    """What pgbench took under a load, and what the device's counters saw meanwhile."""
+def measured(session, block, path, flush, backup):
+    """What pgbench took under a load, and what was written in each slice meanwhile."""
     session.run(f"ALTER SYSTEM SET checkpoint_flush_after = '{flush or '256kB'}'")
     session.run("SELECT pg_reload_conf()")
     session.run("CHECKPOINT; SELECT io_probe_evict('probed')")
@@ -128,38 +127,38 @@ def measured(session, block, path, flush, copies):
     if flush:
         session.run("SELECT count(*) FROM (SELECT FROM changed FOR NO KEY UPDATE) AS locked")
         time.sleep(max(0, began + EVERY - 1 - time.monotonic()))
-    with copied(path) if copies else contextlib.nullcontext(), Counters(block) as counters:
+    with backed_up(path) if backup else contextlib.nullcontext(), Counters(block) as counters:
         return pgbench(), counters.slices[round(1 / SLICE) :]
 
 
 class Map:
-    """How long reads take, by reads and MiB a second beside them."""
+    """How long reads take, by the MiB a second that are written beside RATE of them."""
 
     def __init__(self):
         seconds = (len(SHARES) ** 2 + 2) * SECONDS_A_CELL
         arguments = {"writing": "sequential", "shares": SHARES, "duration": f"{seconds} s"}
         cells = rows(f"SELECT * FROM {call('mix', 'probed', **arguments)}")
         alone = {row["load"]: row for row in cells}
-        self.reads = [alone["reads alone"]["reads_s"] * share / 100 for share in SHARES]
-        greatest = alone["writes alone"]["writes_s"] * alone["writes alone"]["write_kb"] / 1024
-        self.moved = [greatest * share / 100 for share in SHARES]
+        self.reads = [alone["reads alone"]["reads_s"] * share / 100 for share in SHARES[1:]]
+        greatest = alone["writes alone"]["writes_s"] * WRITE / MIB
+        self.written = [greatest * share / 100 for share in SHARES]
         self.histograms = {(row["read_pct"], row["write_pct"]): row["r_histogram"] for row in cells if row["load"] == "cell"}
 
     def predicted(self, slices):
         """The 99th percentile of the reads of all slices, in us."""
         parts = collections.Counter()
-        for reads, moved in slices:
-            for cell, share in self.around(reads, moved):
+        for written in slices:
+            for cell, share in self.around(written):
                 histogram = self.histograms[cell]
                 counted = sum(part["count"] for part in histogram)
                 for part in histogram:
-                    parts[part["low_us"], part["high_us"]] += reads * share * part["count"] / counted
+                    parts[part["low_us"], part["high_us"]] += share * part["count"] / counted
         return quantile(sorted(parts.items()), 0.99)
 
-    def around(self, reads, moved):
+    def around(self, written):
         """The cells around a load, with their shares."""
-        for read, read_share in between(self.reads[1:], reads):
-            for write, write_share in between(self.moved, moved):
+        for read, read_share in between(self.reads, RATE):
+            for write, write_share in between(self.written, written):
                 yield (SHARES[1 + read], SHARES[write]), read_share * write_share
 
 
@@ -202,8 +201,8 @@ def main():
         place = create_tablespace(session, "made_up", made.mount_point)
         for table, blocks in [("probed", BLOCKS), ("changed", CHANGED)]:
             dense_table(session, table, blocks, place)
-        path = os.path.join(made.mount_point, "copied")
-        run(["dd", "if=/dev/zero", f"of={path}", "bs=1M", "count=256", "conv=fsync"])
+        path = os.path.join(made.mount_point, "backup")
+        run(["dd", "if=/dev/zero", f"of={path}", "bs=1M", f"count={FILE // MIB}", "conv=fsync"])
         with made.meanwhile(model):
             for _ in range(rounds):
                 the_map = Map()

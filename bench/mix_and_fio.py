@@ -27,7 +27,7 @@ BLOCK, BLOCKS, LONG = 8192, 80000, 256 << 10
 SECONDS = float(os.environ.get("SECONDS_EACH", "2"))
 SHARES = [20, 50, 80]
 DEPTH = 16
-MODELS = ["disk", "gp3", "ssd penalty_ms=2 penalty_for_ms=100"]
+MODELS = ["disk", "gp3", "gp3 penalty_ms=5 penalty_for_ms=100"]
 WRITES = {("random", 1): ("randwrite", BLOCK), ("random", DEPTH): ("randwrite", BLOCK), ("sequential", DEPTH): ("write", LONG)}
 # Models, how long, and what is known of each.
 BUCKETS = [

@@ -7,6 +7,7 @@
 #   history_verdicts         io_probe_compare of equal and of different runs, on a loop device
 #   io_method                advice on io_method and io_workers beside what a server takes that is restarted with each: from 18 on
 #   iostat_vs_sysstat        io_probe_iostat beside iostat -x, on a loop device
+#   map_and_pgbench          the map of io_probe_mix beside what pgbench suffers, on a made-up device: as root, half an hour
 #   mix_and_fio              reads and writes at once, and writes alone, beside fio: on the disk and on made-up devices
 #   pgbench_beside_probes    what a limited probe costs a pgbench beside it
 #   planning_cost            what the library costs where it is loaded and no correlation is kept
@@ -39,6 +40,11 @@ iostat_vs_sysstat() {
     file_system_size=1536M prepare_device
     set_queue "$max_sectors_kb_before" 128
     bench/iostat_vs_sysstat.py "$device" "$work/mount" $((1536 << 20))
+}
+
+map_and_pgbench() {
+    start_bench_server "$pg_config" 'checkpoint_timeout = 30s' 'checkpoint_completion_target = 0.33'
+    CARGO_TARGET_DIR=$cache/target bench/map_and_pgbench.py "$@"
 }
 
 mix_and_fio() {
