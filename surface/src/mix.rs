@@ -1,7 +1,7 @@
 //! Reads and writes at once.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, Group, Returns, Who, optional, options, required};
+use crate::function::{FILES, Function, MEASURE, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Json, Timestamp};
@@ -73,7 +73,6 @@ pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, Max
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "mix",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("spcname", "text", "NULL"),
@@ -85,8 +84,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&MixRow::TYPE, 28),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a \
         scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as \
@@ -102,4 +99,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "'public.probed', shares => '{50}', duration => '60 ms'",
     errors: &[FILES],
+    ..MEASURE
 }];

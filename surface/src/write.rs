@@ -1,7 +1,7 @@
 //! What writing data files costs.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, Group, Returns, Who, optional, options};
+use crate::function::{FILES, Function, MEASURE, Returns, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
@@ -74,7 +74,6 @@ pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, Max
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "write",
-    calls: None,
     arguments: &[
         optional("spcname", "text", "NULL"),
         optional("patterns", "text[]", "NULL"),
@@ -83,8 +82,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&WriteRow::TYPE, 6),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times writes as the server writes data files: into a scratch file in tablespace spcname (by default \
         the database's default). It writes past the OS cache, and through it with syncs. Syncs of others may \
@@ -92,4 +89,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "patterns => '{copy}', duration => '10 ms'",
     errors: &[FILES],
+    ..MEASURE
 }];
