@@ -279,6 +279,7 @@ impl Measured {
         let random = (self.writing == Writing::Data).then_some(self.seed);
         let writes = ScratchWrites::new(
             Arc::new(scratch),
+            libc::O_DIRECT,
             sizes[WRITES] as u32,
             random,
             self.writing == Writing::Wal,
