@@ -203,7 +203,7 @@ impl Written {
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
             histogram: timed.map(|times| shared::histogram(&times.latencies)),
-            fsync_ms: timed.and_then(|times| times.syncs.mean()).map(|ns| figure(ns / 1e6)),
+            fsync_ms: timed.and_then(|times| times.syncs.ns_each()).map(|ns| figure(ns / 1e6)),
             ops: total.map_or(0, |total| total.work),
             elapsed_ms: total.map(|total| ms(total.ns)),
             device_mib: found

@@ -129,7 +129,7 @@ impl Reached {
     /// Do its figures contradict each other, of so many workers that sent as fast as they were answered?
     pub(crate) fn exceeds(&self, workers: usize) -> bool {
         let rated = Slice { ns: self.ns, work: self.answered };
-        contradictions::exceeds_depth(self.latencies.moments(), rated, workers as u64)
+        contradictions::exceeds_depth(self.latencies.total(), rated, workers as u64)
     }
 
     /// Adds what came of it another time.
@@ -443,7 +443,7 @@ mod tests {
         // At most 800 a second, if the machine lets them sleep no longer than they should.
         let per_s = reached[0].per_s().expect("answers");
         assert!(per_s <= 850.0 && reached[0].answered > 0, "{per_s}");
-        assert_eq!((stop, reached[0].latencies.moments().count()), (None, reached[0].answered));
+        assert_eq!((stop, reached[0].latencies.total().work), (None, reached[0].answered));
         assert!(reached[0].bytes >= reached[0].answered * 8192);
     }
 
@@ -470,7 +470,7 @@ mod tests {
         let (reached, _) = reached(&[stream(20, true, Pace::AtMost(100.0))], 600);
         assert!(reached[0].per_s() <= Some(55.0), "{:?}", reached[0].per_s());
         // Those that were sent before are still under way: no more than four wait for one another.
-        let sent = reached[0].latencies.moments().count();
+        let sent = reached[0].latencies.total().work;
         assert!(sent <= 31, "{sent}");
     }
 
