@@ -9,8 +9,9 @@ use io_probe_core::measure::writes::{self, LONG_WRITE, WriteOrder, WriteRun, Wri
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::MIN_TURNS;
 use io_probe_surface::doubt::Doubt;
+use io_probe_surface::function::SEEDED;
 use io_probe_surface::value::Timestamp;
-use io_probe_surface::write::{OPTIONS, WriteRow};
+use io_probe_surface::write::WriteRow;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -35,7 +36,7 @@ fn io_probe_write(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, OPTIONS)?;
+        let options = Options::parse(options, SEEDED)?;
         let depth = arguments::depth(depth, DEPTH)?;
         let patterns = Pattern::list(patterns.map(|given| given.0), |_| Ok(()))?;
         let patterns = patterns.unwrap_or_else(|| Pattern::ALL.to_vec());

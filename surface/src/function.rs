@@ -1,6 +1,6 @@
 //! Functions: what SQL calls.
 
-use self::OptionName::{MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, Wait};
+use self::OptionName::{MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, Seed, Wait};
 use crate::row::RowType;
 use crate::words::words;
 
@@ -163,6 +163,9 @@ words! {
 
 /// Options of probes that measure rows: their bounds, and whether to wait for another probe.
 pub const MEASURING: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Precision, Wait];
+
+/// The same of probes that send requests, and take a seed of their order.
+pub const SEEDED: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
 
 /// What a function returns.
 #[derive(Debug, Clone, Copy)]

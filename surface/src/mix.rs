@@ -1,7 +1,6 @@
 //! Reads and writes at once.
 
-use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, MEASURE, Returns, optional, options, required};
+use crate::function::{FILES, Function, MEASURE, Returns, SEEDED, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Json, Timestamp};
@@ -67,9 +66,6 @@ row! {
     }
 }
 
-/// Its options.
-pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
-
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "mix",
@@ -81,7 +77,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
         optional("like", "text", "NULL"),
-        options(OPTIONS),
+        options(SEEDED),
     ],
     returns: Returns::Rows(&MixRow::TYPE, 28),
     comment: "\

@@ -1,7 +1,6 @@
 //! One load that goes on.
 
-use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{Function, MEASURE, Returns, optional, options, required};
+use crate::function::{Function, MEASURE, Returns, SEEDED, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Text, Timestamp};
@@ -57,9 +56,6 @@ row! {
     }
 }
 
-/// Its options.
-pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
-
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "sustain",
@@ -69,7 +65,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("every", "text", "NULL"),
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
-        options(OPTIONS),
+        options(SEEDED),
     ],
     returns: Returns::Rows(&SustainRow::TYPE, 202),
     comment: "\

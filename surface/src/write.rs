@@ -1,7 +1,6 @@
 //! What writing data files costs.
 
-use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, MEASURE, Returns, optional, options};
+use crate::function::{FILES, Function, MEASURE, Returns, SEEDED, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
@@ -68,9 +67,6 @@ row! {
     }
 }
 
-/// Its options.
-pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
-
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "write",
@@ -79,7 +75,7 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("patterns", "text[]", "NULL"),
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
-        options(OPTIONS),
+        options(SEEDED),
     ],
     returns: Returns::Rows(&WriteRow::TYPE, 6),
     comment: "\
