@@ -32,6 +32,7 @@
 use std::collections::BTreeMap;
 
 use io_probe_core::machine::disturbance::DISTURBING;
+use io_probe_surface::words;
 use statrs::function::erf::{erfc, erfc_inv};
 
 mod levels;
@@ -89,19 +90,20 @@ pub struct SeriesRuns {
     pub runs: Vec<Run>,
 }
 
-/// What is said of the second side against the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It differs for the better.
-    Better,
-    /// It differs for the worse.
-    Worse,
-    /// It surely differs by a factor of less than [`ALIKE`].
-    Same,
-    /// Nothing can be said: for want of runs, or see [`Comparison::unknown`].
-    CantTell,
-    /// It differs, but what is known to be different of the sides is not the reason, see [`can_touch`].
-    OtherCause,
+words! {
+    /// What is said of the second side against the first.
+    Verdict {
+        /// It differs for the better.
+        Better = "better",
+        /// It differs for the worse.
+        Worse = "worse",
+        /// It surely differs by a factor of less than [`ALIKE`].
+        Same = "same",
+        /// Nothing can be said: for want of runs, or see [`Comparison::unknown`].
+        CantTell = "can't tell",
+        /// It differs, but what is known to be different of the sides is not the reason, see [`can_touch`].
+        OtherCause = "other cause",
+    }
 }
 
 /// Which sides get more runs.
@@ -111,19 +113,6 @@ pub enum Growing {
     Both,
     /// The second; the first is the past.
     Second,
-}
-
-impl Verdict {
-    /// Its name in rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Same => "same",
-            Self::CantTell => "can't tell",
-            Self::OtherCause => "other cause",
-        }
-    }
 }
 
 /// Why nothing can be said.

@@ -42,6 +42,7 @@ use serde_json::{Map, Value};
 use io_probe_core::run::memory;
 use io_probe_surface::explain::ExplainRow;
 use io_probe_surface::value::Text;
+use io_probe_surface::words;
 
 /// Most bytes of the text.
 pub const MOST_BYTES: usize = 16 << 20;
@@ -58,25 +59,15 @@ const MOST_MEMORY: usize = 512 << 20;
 /// Most bytes of a name: the server's have 63 in its encoding. One may be in many rows.
 const MOST_OF_NAME: usize = 1000;
 
-/// How a node reaches the blocks that it reads itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeAccess {
-    /// In the order of the file: a sequential, sample or TID range scan.
-    Sequential,
-    /// Block by block, in an order that the disk can't foresee: an index or TID scan.
-    Random,
-    /// In ascending order with gaps, prefetched: the heap side of a bitmap scan.
-    Bitmap,
-}
-
-impl NodeAccess {
-    /// Its name in rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Random => "random",
-            Self::Bitmap => "bitmap",
-        }
+words! {
+    /// How a node reaches the blocks that it reads itself.
+    NodeAccess {
+        /// In the order of the file: a sequential, sample or TID range scan.
+        Sequential = "sequential",
+        /// Block by block, in an order that the disk can't foresee: an index or TID scan.
+        Random = "random",
+        /// In ascending order with gaps, prefetched: the heap side of a bitmap scan.
+        Bitmap = "bitmap",
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::plateau::{self, AS_GOOD};
 use io_probe_core::stats::Interval;
+use io_probe_surface::words;
 
 /// Greatest depth from which on a curve may be flat.
 const MOST_FLAT_FROM: u32 = 8;
@@ -104,27 +105,19 @@ fn middle(points: &[DepthPoint]) -> Option<DepthPoint> {
     sorted.get(sorted.len().saturating_sub(1) / 2).copied()
 }
 
-/// How far the figures are those of the device alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trust {
-    /// Others moved less than a tenth of the bytes.
-    Good,
-    /// They moved less than a third.
-    Fair,
-    /// They moved more, or the hypervisor gave over a tenth of the processors' time to others.
-    Poor,
+words! {
+    /// How far the figures are those of the device alone.
+    Trust {
+        /// Others moved less than a tenth of the bytes.
+        Good = "good",
+        /// They moved less than a third.
+        Fair = "fair",
+        /// They moved more, or the hypervisor gave over a tenth of the processors' time to others.
+        Poor = "poor",
+    }
 }
 
 impl Trust {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Fair => "fair",
-            Self::Poor => "poor",
-        }
-    }
-
     /// By bytes of one's own and of others, and by stolen time in percent. None without bytes of one's own,
     /// which others could have disturbed, unless the stolen time alone makes it poor.
     pub fn of((own, others): (u64, u64), steal_pct: Option<f64>) -> Option<Self> {

@@ -15,6 +15,8 @@
 
 use std::fmt;
 
+use io_probe_surface::words;
+
 /// From this share of the query's time on, waiting for the device is what it takes, or a part of it.
 const MOST_OF_IT: f64 = 0.5;
 const PART_OF_IT: f64 = 0.1;
@@ -63,28 +65,17 @@ impl NodeReads {
     }
 }
 
-/// Is a query slow because of the disk?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// At least half of its time was waiting for the device.
-    Disk,
-    /// A tenth to half of it was.
-    Partly,
-    /// Less was.
-    NotDisk,
-    /// It is not known.
-    Unknown,
-}
-
-impl Verdict {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Disk => "the disk",
-            Self::Partly => "partly the disk",
-            Self::NotDisk => "not the disk",
-            Self::Unknown => "unknown",
-        }
+words! {
+    /// Is a query slow because of the disk?
+    Verdict {
+        /// At least half of its time was waiting for the device.
+        Disk = "the disk",
+        /// A tenth to half of it was.
+        Partly = "partly the disk",
+        /// Less was.
+        NotDisk = "not the disk",
+        /// It is not known.
+        Unknown = "unknown",
     }
 }
 

@@ -11,3 +11,10 @@ pub mod stopwatch;
 pub mod turns_at_work;
 pub(crate) mod waits;
 pub(crate) mod workers;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also if another thread panicked with the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -9,7 +9,7 @@ mod slices;
 mod step;
 
 pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_turns, trend};
-pub use latency::{Class, Latencies, Moments};
+pub use latency::{Class, Latencies};
 pub use median::{MIN_FOR_MEDIAN, error_of_median, median, of_median};
 pub(crate) use precision::Looks;
 pub use precision::Precision;

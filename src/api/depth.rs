@@ -215,7 +215,7 @@ impl DepthCurve {
     /// Were more requests in flight than may have been? All figures of the step are void then.
     fn is_contradictory(step: &Step) -> bool {
         let exceeds = |run: &RandomRun| {
-            !run.throttled && exceeds_depth(run.latencies.moments(), run.rated, step.depth as u64)
+            !run.throttled && exceeds_depth(run.latencies.total(), run.rated, step.depth as u64)
         };
         step.run.as_ref().is_some_and(exceeds)
     }

@@ -14,7 +14,8 @@ use io_probe_core::measure::writes::LONG_WRITE;
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::Latencies;
 use io_probe_surface::doubt::Doubt;
-use io_probe_surface::mix::{MixRow, OPTIONS};
+use io_probe_surface::function::SEEDED;
+use io_probe_surface::mix::MixRow;
 use io_probe_surface::shared::PlaceColumns;
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
@@ -56,7 +57,7 @@ fn io_probe_mix(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, OPTIONS)?;
+        let options = Options::parse(options, SEEDED)?;
         let rel = arguments::relation(rel)?;
         let writing = Writing::parse(writing.as_deref())?.unwrap_or(Writing::Data);
         let like = Like::parse(like.as_deref())?;
@@ -279,6 +280,7 @@ impl Measured {
         let random = (self.writing == Writing::Data).then_some(self.seed);
         let writes = ScratchWrites::new(
             Arc::new(scratch),
+            libc::O_DIRECT,
             sizes[WRITES] as u32,
             random,
             self.writing == Writing::Wal,

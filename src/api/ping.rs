@@ -1,11 +1,13 @@
 //! `io_probe_ping`: one request now and then, a row each.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use io_probe_core::files::scratch::{Fill, Room, Scratch, ScratchLocation};
 use io_probe_core::machine::account::{self, Account};
 use io_probe_core::machine::observer::IoDelta;
-use io_probe_core::measure::ping::{self, Pong, Writer};
+use io_probe_core::measure::load::ScratchWrites;
+use io_probe_core::measure::ping::{self, Pong};
 use io_probe_core::measure::random::{FetchOrder, Found, Look};
 use io_probe_core::measure::sync::{self, NotDurable};
 use io_probe_core::run::budget::{Limits, Stop};
@@ -108,11 +110,16 @@ impl Ping {
         call.progress.path(self.path.name(), self.count.into());
         let direct = self.path == ReadPath::Direct;
         let block_size = relation.source.block_size();
-        let scratch = if self.mode == Mode::Read { None } else { Some(self.scratch(call, relation)?) };
-        let writer = scratch
-            .as_ref()
-            .map(|scratch| Writer::new(scratch, block_size, direct, self.seed))
-            .transpose()?;
+        let writes = match self.mode {
+            Mode::Read => None,
+            _ => Some(ScratchWrites::new(
+                Arc::new(self.scratch(call, relation)?),
+                if direct { libc::O_DIRECT } else { 0 },
+                block_size,
+                Some(self.seed),
+                false,
+            )?),
+        };
         let fetch_order = (self.mode != Mode::Write).then(|| {
             let order = Permutation::new(relation.source.blocks(), self.seed);
             let look = if direct { Look::Never } else { Look::Batches(1) };
@@ -121,7 +128,7 @@ impl Ping {
         let observer = relation.observer(Account::Own);
         let (before, look) = (account::own_traffic(), observer.look());
         let (pongs, stop) = call.with_budget(&relation.interrupts, |budget| {
-            ping::ping(fetch_order, writer, block_size, self.count, self.every, &self.limits, budget)
+            ping::ping(fetch_order, writes, block_size, self.count, self.every, &self.limits, budget)
         })?;
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         let asked = pongs.len() as u64 * u64::from(block_size);

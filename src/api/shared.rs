@@ -297,7 +297,7 @@ pub(super) fn interval_around(
 pub(super) fn latencies(latencies: &Latencies) -> LatencyColumns {
     let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
     LatencyColumns {
-        lat_us: latencies.moments().mean().map(us),
+        lat_us: latencies.total().ns_each().map(us),
         p50_us: quantile(0.5),
         p95_us: quantile(0.95),
         p99_us: quantile(0.99),

@@ -12,7 +12,8 @@ use io_probe_core::run::budget::Limits;
 use io_probe_core::run::memory;
 use io_probe_core::stats::{Latencies, Slice};
 use io_probe_surface::doubt::Doubt;
-use io_probe_surface::sustain::{OPTIONS, SustainRow};
+use io_probe_surface::function::SEEDED;
+use io_probe_surface::sustain::SustainRow;
 use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
@@ -49,7 +50,7 @@ fn io_probe_sustain(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, OPTIONS)?;
+        let options = Options::parse(options, SEEDED)?;
         let rel = arguments::relation(rel)?;
         let patterns = Pattern::pick(patterns.map(|given| given.0))?;
         let depth = arguments::depth(depth, 16)?;

@@ -9,8 +9,9 @@ use io_probe_core::measure::writes::{self, LONG_WRITE, WriteOrder, WriteRun, Wri
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::MIN_TURNS;
 use io_probe_surface::doubt::Doubt;
+use io_probe_surface::function::SEEDED;
 use io_probe_surface::value::Timestamp;
-use io_probe_surface::write::{OPTIONS, WriteRow};
+use io_probe_surface::write::WriteRow;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -35,7 +36,7 @@ fn io_probe_write(
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
-        let options = Options::parse(options, OPTIONS)?;
+        let options = Options::parse(options, SEEDED)?;
         let depth = arguments::depth(depth, DEPTH)?;
         let patterns = Pattern::list(patterns.map(|given| given.0), |_| Ok(()))?;
         let patterns = patterns.unwrap_or_else(|| Pattern::ALL.to_vec());
@@ -203,7 +204,7 @@ impl Written {
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
             histogram: timed.map(|times| shared::histogram(&times.latencies)),
-            fsync_ms: timed.and_then(|times| times.syncs.mean()).map(|ns| figure(ns / 1e6)),
+            fsync_ms: timed.and_then(|times| times.syncs.ns_each()).map(|ns| figure(ns / 1e6)),
             ops: total.map_or(0, |total| total.work),
             elapsed_ms: total.map(|total| ms(total.ns)),
             device_mib: found

@@ -1,6 +1,6 @@
 //! Comparing stored runs: their figures, the latest ones, and what has changed.
 
-use crate::function::{Function, Group, Returns, Who, optional, required};
+use crate::function::{Function, KEEP, Returns, Who, optional, required};
 use crate::row::{Row, row};
 use crate::value::{Text, Timestamp};
 
@@ -94,10 +94,8 @@ row! {
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "compare",
-        calls: None,
         arguments: &[required("run_a", "bigint"), required("run_b", "bigint")],
         returns: Returns::Rows(&CompareRow::TYPE, 20),
-        group: Group::Keep,
         who: Who::Monitor,
         comment: "\
             Tells whether run_b is better or worse than run_a, by more than runs of the same configuration \
@@ -105,13 +103,13 @@ pub const FUNCTIONS: &[Function] = &[
             differs. Reads stored runs only. pg_monitor may call it",
         example: "public.stored(), public.stored()",
         errors: &[&["42704"]],
+        ..KEEP
     },
     Function {
         name: "compare",
         calls: Some("compare_labels"),
         arguments: &[required("label_a", "text"), required("label_b", "text")],
         returns: Returns::Rows(&CompareRow::TYPE, 20),
-        group: Group::Keep,
         who: Who::Monitor,
         comment: "\
             Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
@@ -121,13 +119,12 @@ pub const FUNCTIONS: &[Function] = &[
             pairs. pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
+        ..KEEP
     },
     Function {
         name: "changes",
-        calls: None,
         arguments: &[optional("last", "integer", "1"), optional("all_items", "boolean", "false")],
         returns: Returns::Rows(&ChangesRow::TYPE, 20),
-        group: Group::Keep,
         who: Who::Monitor,
         comment: "\
             Shows what changed by more than its noise. It compares the last runs of each series (argument \
@@ -136,6 +133,6 @@ pub const FUNCTIONS: &[Function] = &[
             items. If nothing has changed, about one call in twenty calls a figure different by chance \
             (Holm's correction). Reads stored runs only. pg_monitor may call it",
         example: "1",
-        errors: &[],
+        ..KEEP
     },
 ];

@@ -1,6 +1,6 @@
 //! Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
 
-use crate::function::{Function, Group, Returns, Who, required};
+use crate::function::{ADVISE, Function, LOOK, Returns, Who, required};
 use crate::row::{Row, row};
 use crate::shared::CaveatColumns;
 use crate::value::{Json, Relation, Text};
@@ -46,10 +46,8 @@ row! {
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "correlation",
-        calls: None,
         arguments: &[required("rel", "regclass")],
         returns: Returns::Rows(&CorrelationRow::TYPE, 4),
-        group: Group::Look,
         who: Who::Owner,
         comment: "\
             Shows how the rows of a table lie in the order of each index, beside the correlation that the \
@@ -57,20 +55,18 @@ pub const FUNCTIONS: &[Function] = &[
             SELECT or MAINTAIN on the table. Values from the statistics are NULL if the caller may not see \
             them: that needs SELECT, and no row-level security",
         example: "'public.probed'",
-        errors: &[],
+        ..LOOK
     },
     Function {
         name: "correct",
-        calls: None,
         arguments: &[required("index", "regclass"), required("correlation", "double precision")],
         returns: Returns::Value("void"),
-        group: Group::Advise,
-        who: Who::Owner,
         comment: "\
             Stores a correlation, from 0 to 1, for a btree index; NULL deletes it. The planner uses it in \
             all sessions that have loaded the library (session_preload_libraries = 'pg_io_probe'). Needs \
             EXECUTE. The caller must own the table or, in PostgreSQL 17 and later, have MAINTAIN on it",
         example: "'public.corrected_pkey', 0.5",
         errors: &[&["25006", "22003", "22P02"]],
+        ..ADVISE
     },
 ];

@@ -1,7 +1,7 @@
 //! Random fetches at several depths.
 
 use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Wait};
-use crate::function::{Function, Group, Returns, Who, optional, options, required};
+use crate::function::{Function, MEASURE, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns};
 use crate::value::Timestamp;
@@ -52,7 +52,6 @@ pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, Max
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "depth",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("depths", "integer[]", "NULL"),
@@ -62,13 +61,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&DepthRow::TYPE, 7),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). \
         Marks as best the smallest depth that is as good as the fastest. With p99, such as '2 ms', it also \
         marks the fastest depth with a p99_us up to that. Evicts nothing. Needs EXECUTE, and SELECT or \
         MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
     example: "'public.probed', '{1,2}', '6 ms', p99 => '2 ms'",
-    errors: &[],
+    ..MEASURE
 }];

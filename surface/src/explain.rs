@@ -2,7 +2,7 @@
 //! EXPLAIN can't.
 
 use crate::function::OptionName::{self, Exact, PageCost};
-use crate::function::{Function, Group, QUERY, Returns, Who, optional, options, required};
+use crate::function::{Function, LOOK, QUERY, Returns, Who, optional, options, required};
 use crate::row::{Row, row};
 use crate::value::{Relation, Text};
 
@@ -103,10 +103,8 @@ pub const OPTIONS_OF_PLAN: &[OptionName] = &[PageCost];
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "explain",
-        calls: None,
         arguments: &[required("query", "text"), optional("execute", "boolean", "false"), options(OPTIONS)],
         returns: Returns::Rows(&ExplainRow::TYPE, 20),
-        group: Group::Look,
         who: Who::Everyone,
         comment: "\
             Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then \
@@ -117,13 +115,13 @@ pub const FUNCTIONS: &[Function] = &[
             effective_io_concurrency 0, so that the bytes of each node are exact)",
         example: "'SELECT FROM public.probed', true",
         errors: &[QUERY],
+        ..LOOK
     },
     Function {
         name: "explain",
         calls: Some("explain_json"),
         arguments: &[required("plan", "json"), options(OPTIONS_OF_PLAN)],
         returns: Returns::Rows(&ExplainRow::TYPE, 20),
-        group: Group::Look,
         who: Who::Everyone,
         comment: "\
             Shows the same for a plan by EXPLAIN (FORMAT JSON) from elsewhere, such as auto_explain: \
@@ -132,13 +130,12 @@ pub const FUNCTIONS: &[Function] = &[
         example: "plan => '[{\"Plan\": {\"Node Type\": \"Seq Scan\", \"Schema\": \"public\", \
             \"Relation Name\": \"probed\"}}]'",
         errors: &[QUERY],
+        ..LOOK
     },
     Function {
         name: "explain_text",
-        calls: None,
         arguments: &[required("query", "text")],
         returns: Returns::Rows(&ExplainTextRow::TYPE, 20),
-        group: Group::Look,
         who: Who::Everyone,
         comment: "\
             Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one \
@@ -146,5 +143,6 @@ pub const FUNCTIONS: &[Function] = &[
             the disk was the cause. Everyone may call it",
         example: "'SELECT FROM public.probed'",
         errors: &[QUERY],
+        ..LOOK
     },
 ];

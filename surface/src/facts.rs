@@ -1,6 +1,6 @@
 //! Facts that are only read: devices, their counters, caches, running probes, what is possible here.
 
-use crate::function::{Function, Group, Returns, Who, required};
+use crate::function::{Function, LOOK, MEASURE, Returns, required};
 use crate::row::{Row, row};
 use crate::value::{Relation, Text, Timestamp};
 
@@ -204,77 +204,51 @@ row! {
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "device",
-        calls: None,
-        arguments: &[],
         returns: Returns::Rows(&DeviceRow::TYPE, 10),
-        group: Group::Look,
-        who: Who::Monitor,
         comment: "\
             Shows the devices behind the tablespaces, the WAL and temporary files, and their settings. Reads \
             /proc and /sys, and causes no I/O. pg_monitor may call it",
-        example: "",
-        errors: &[],
+        ..LOOK
     },
     Function {
         name: "counters",
-        calls: None,
-        arguments: &[],
         returns: Returns::Rows(&CountersRow::TYPE, 4),
-        group: Group::Look,
-        who: Who::Monitor,
         comment: "\
             Shows cumulative counters of the server's devices, since each device appeared. Causes no I/O. \
             pg_monitor may call it",
-        example: "",
-        errors: &[],
+        ..LOOK
     },
     Function {
         name: "cache",
-        calls: None,
         arguments: &[required("rel", "regclass")],
         returns: Returns::Rows(&CacheRow::TYPE, 4),
-        group: Group::Look,
-        who: Who::Monitor,
         comment: "\
             Shows how much of a relation is in shared buffers and in the OS page cache. Looks at all buffer \
             headers, but reads no data. pg_monitor may call it",
         example: "'public.probed'",
-        errors: &[],
+        ..LOOK
     },
     Function {
         name: "evict",
-        calls: None,
         arguments: &[required("rel", "regclass")],
         returns: Returns::Rows(&EvictRow::TYPE, 4),
-        group: Group::Measure,
-        who: Who::Owner,
         comment: "\
             Writes the dirty pages of a relation. Then drops it from the OS page cache and, in PostgreSQL 17 \
             and later, from shared buffers. This affects all sessions. Needs EXECUTE, and SELECT or MAINTAIN \
             on the relation",
         example: "'public.probed'",
-        errors: &[],
+        ..MEASURE
     },
     Function {
         name: "progress",
-        calls: None,
-        arguments: &[],
         returns: Returns::Rows(&ProgressRow::TYPE, 1),
-        group: Group::Look,
-        who: Who::Monitor,
         comment: "Shows what the probes of all sessions do now, one row per probe. pg_monitor may call it",
-        example: "",
-        errors: &[],
+        ..LOOK
     },
     Function {
         name: "check",
-        calls: None,
-        arguments: &[],
         returns: Returns::Rows(&CheckRow::TYPE, 20),
-        group: Group::Look,
-        who: Who::Monitor,
         comment: "Shows what this server and its kernel allow. Reads no data. pg_monitor may call it",
-        example: "",
-        errors: &[],
+        ..LOOK
     },
 ];

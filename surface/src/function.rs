@@ -1,6 +1,6 @@
 //! Functions: what SQL calls.
 
-use self::OptionName::{MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, Wait};
+use self::OptionName::{MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, Seed, Wait};
 use crate::row::RowType;
 use crate::words::words;
 
@@ -38,6 +38,28 @@ pub const QUERY: &[&str] = &["42601", "42703", "42883", "42P02", "22012", "25006
 
 /// SQLSTATEs of what stores a run: the transaction is read-only, the result is none.
 pub const STORED: &[&str] = &["25006", "22P02", "22003", "22007", "22008", "23514"];
+
+/// What a function is that measures, unless its literal says otherwise.
+pub const MEASURE: Function = Function {
+    name: "",
+    calls: None,
+    arguments: &[],
+    returns: Returns::Value("void"),
+    group: Group::Measure,
+    who: Who::Owner,
+    comment: "",
+    example: "",
+    errors: &[],
+};
+
+/// The same of one that shows.
+pub const LOOK: Function = Function { group: Group::Look, who: Who::Monitor, ..MEASURE };
+
+/// The same of one that advises.
+pub const ADVISE: Function = Function { group: Group::Advise, ..MEASURE };
+
+/// The same of one that keeps.
+pub const KEEP: Function = Function { group: Group::Keep, ..MEASURE };
 
 impl Function {
     /// The rows that it returns.
@@ -141,6 +163,9 @@ words! {
 
 /// Options of probes that measure rows: their bounds, and whether to wait for another probe.
 pub const MEASURING: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Precision, Wait];
+
+/// The same of probes that send requests, and take a seed of their order.
+pub const SEEDED: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
 
 /// What a function returns.
 #[derive(Debug, Clone, Copy)]

@@ -1,20 +1,17 @@
 //! Runs that are kept, and the rows of their probes.
 
-use crate::function::{FILES, Function, Group, QUERY, Returns, STORED, Who, optional, required};
+use crate::function::{FILES, Function, KEEP, QUERY, Returns, STORED, optional, required};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "measure",
-        calls: None,
         arguments: &[
             required("probe", "text"),
             optional("rel", "regclass", "NULL"),
             optional("args", "jsonb", "'{}'"),
         ],
         returns: Returns::Value("jsonb"),
-        group: Group::Keep,
-        who: Who::Owner,
         comment: "\
             Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights. Returns rows and \
             circumstances as one value for io_probe_import, here or on another server. args are the probe's \
@@ -24,23 +21,21 @@ pub const FUNCTIONS: &[Function] = &[
             that the probe needs",
         example: r#"'ping', 'public.probed', '{"count": 1, "mode": "write", "every": "0"}'"#,
         errors: &[FILES, QUERY, STORED],
+        ..KEEP
     },
     Function {
         name: "import",
-        calls: None,
         arguments: &[required("result", "jsonb"), optional("label", "text", "NULL")],
         returns: Returns::Value("bigint"),
-        group: Group::Keep,
-        who: Who::Owner,
         comment: "\
             Stores a result of io_probe_measure, from here or from another server, with an optional label. \
             Returns the number of the run. Needs EXECUTE",
         example: "public.measured(), 'imported'",
         errors: &[STORED],
+        ..KEEP
     },
     Function {
         name: "record",
-        calls: None,
         arguments: &[
             required("probe", "text"),
             optional("rel", "regclass", "NULL"),
@@ -48,26 +43,23 @@ pub const FUNCTIONS: &[Function] = &[
             optional("label", "text", "NULL"),
         ],
         returns: Returns::Value("bigint"),
-        group: Group::Keep,
-        who: Who::Owner,
         comment: "\
             Runs a probe as io_probe_measure does, and stores the result with an optional label. Returns the \
             number of the run. Needs EXECUTE on the probe's _full function, and the rights that the probe \
             needs",
         example: r#"'seqscan', 'public.probed', '{"cold": true, "duration": "9 ms"}', 'recorded'"#,
         errors: &[FILES, QUERY, STORED],
+        ..KEEP
     },
     Function {
         name: "prune",
-        calls: None,
         arguments: &[required("keep", "text"), optional("force", "boolean", "false")],
         returns: Returns::Value("bigint"),
-        group: Group::Keep,
-        who: Who::Owner,
         comment: "\
             Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a \
             keep under a day unless force is true. Needs EXECUTE",
         example: "'1 year'",
         errors: &[&["22008", "25006"]],
+        ..KEEP
     },
 ];

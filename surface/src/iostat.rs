@@ -1,7 +1,7 @@
 //! The devices while the database works, as iostat shows them.
 
 use crate::function::OptionName::{self, Device};
-use crate::function::{Function, Group, Returns, Who, optional, options};
+use crate::function::{Function, LOOK, Returns, optional, options};
 use crate::row::{Row, row};
 use crate::shared::CaveatColumns;
 use crate::value::{Text, Timestamp};
@@ -90,16 +90,13 @@ pub const OPTIONS: &[OptionName] = &[Device];
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "iostat",
-    calls: None,
     arguments: &[optional("every", "text", "'1 s'"), optional("count", "integer", "1"), options(OPTIONS)],
     returns: Returns::Rows(&IostatRow::TYPE, 10),
-    group: Group::Look,
-    who: Who::Monitor,
     comment: "\
         Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It \
         watches the devices behind the tablespaces, the WAL and temporary files, or the device that option \
         device names. The first row is the first interval, not the time since boot. Causes no I/O, and may \
         run while a probe runs. pg_monitor may call it. Options: device",
     example: "'10 ms'",
-    errors: &[],
+    ..LOOK
 }];

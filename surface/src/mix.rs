@@ -1,7 +1,6 @@
 //! Reads and writes at once.
 
-use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, Group, Returns, Who, optional, options, required};
+use crate::function::{FILES, Function, MEASURE, Returns, SEEDED, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Json, Timestamp};
@@ -67,13 +66,9 @@ row! {
     }
 }
 
-/// Its options.
-pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
-
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "mix",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("spcname", "text", "NULL"),
@@ -82,11 +77,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
         optional("like", "text", "NULL"),
-        options(OPTIONS),
+        options(SEEDED),
     ],
     returns: Returns::Rows(&MixRow::TYPE, 28),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a \
         scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as \
@@ -102,4 +95,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "'public.probed', shares => '{50}', duration => '60 ms'",
     errors: &[FILES],
+    ..MEASURE
 }];

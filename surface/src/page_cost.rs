@@ -1,6 +1,6 @@
 //! How long it takes to read a block.
 
-use crate::function::{Function, Group, MEASURING, Returns, Who, optional, options, required};
+use crate::function::{Function, MEASURE, MEASURING, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns, PlaceColumns};
 use crate::value::Timestamp;
@@ -45,7 +45,6 @@ row! {
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "page_cost",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("densities", "double precision[]", "'{0.03,0.1,0.2,0.35,0.5,0.72,1}'"),
@@ -56,8 +55,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&PageCostRow::TYPE, 42),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times the operations behind planner costs: reading a block from shared buffers, the OS page cache \
         and the device, in order, at random, and ascending with gaps at several densities and \
@@ -68,5 +65,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for the \
         depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{1}', '{1}', '2 ms', cold => true",
-    errors: &[],
+    ..MEASURE
 }];

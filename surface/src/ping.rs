@@ -1,7 +1,7 @@
 //! One request now and then.
 
 use crate::function::OptionName::{self, MaxP99, Seed, Wait};
-use crate::function::{FILES, Function, Group, Returns, Who, optional, options, required};
+use crate::function::{FILES, Function, MEASURE, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::Timestamp;
@@ -38,7 +38,6 @@ pub const OPTIONS: &[OptionName] = &[MaxP99, Seed, Wait];
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "ping",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("path", "text", "'direct'"),
@@ -48,8 +47,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&PingRow::TYPE, 10),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Sends single requests and times each: count gives their number, every the interval. mode: read \
         (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong \
@@ -58,4 +55,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         not the database's default. Options: max_p99, seed, wait",
     example: "'public.probed', mode => 'pingpong', every => '0', count => 2",
     errors: &[FILES],
+    ..MEASURE
 }];

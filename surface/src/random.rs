@@ -1,6 +1,6 @@
 //! Random fetches of single blocks.
 
-use crate::function::{Function, Group, MEASURING, Returns, Who, optional, options, required};
+use crate::function::{Function, MEASURE, MEASURING, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{
     ActivityColumns, CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns, TierColumns,
@@ -86,7 +86,6 @@ row! {
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "random",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("paths", "text[]", "'{direct,server,os}'"),
@@ -97,13 +96,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&RandomRow::TYPE, 3),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier \
         (shared buffers, OS cache, device) served them, and what the devices did. duration, max_bytes and \
         cold work as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
         max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '9 ms', cold => true, depth => 2",
-    errors: &[],
+    ..MEASURE
 }];

@@ -1,6 +1,6 @@
 //! The curve of throughput over readahead windows, without touching /sys.
 
-use crate::function::{Function, Group, MEASURING, Returns, Who, optional, options, required};
+use crate::function::{Function, MEASURE, MEASURING, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{ActivityColumns, CaveatColumns, IntervalColumns, PlaceColumns};
 use crate::value::{Text, Timestamp};
@@ -54,7 +54,6 @@ row! {
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "readahead",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("windows_kb", "integer[]", "'{16,32,64,128,256,512,1024,2048,4096}'"),
@@ -62,13 +61,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&ReadaheadRow::TYPE, 10),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times a cold sequential scan at several readahead windows. Changes no setting: it measures the \
         window in force, and emulates the others. Blocks that it reads through the OS cache are dropped \
         from there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on \
         the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{64}', '10 ms'",
-    errors: &[],
+    ..MEASURE
 }];

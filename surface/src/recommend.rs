@@ -1,6 +1,6 @@
 //! Recommends values of settings from what was measured. Changes nothing.
 
-use crate::function::{FILES, Function, Group, MEASURING, Returns, Who, optional, options};
+use crate::function::{ADVISE, FILES, Function, MEASURING, Returns, optional, options};
 use crate::row::{Row, row};
 use crate::value::{Json, Relation, Text};
 
@@ -66,7 +66,6 @@ row! {
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "recommend",
-    calls: None,
     arguments: &[
         optional("rel", "regclass", "NULL"),
         optional("settings", "text[]", "NULL"),
@@ -77,8 +76,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(MEASURING),
     ],
     returns: Returns::Rows(&RecommendRow::TYPE, 8),
-    group: Group::Advise,
-    who: Who::Owner,
     comment: "\
         Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that \
         would change one; io_probe_recommend_full also shows the reasons. Measures the relation, or the \
@@ -97,4 +94,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '30 ms', cold => true, writes => true",
     errors: &[FILES],
+    ..ADVISE
 }];

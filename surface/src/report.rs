@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::doubt::Doubts;
-use crate::function::{FILES, Function, Group, MEASURING, Returns, Who, optional, options};
+use crate::function::{FILES, Function, MEASURE, MEASURING, Returns, optional, options};
 use crate::row::{Row, row};
 use crate::value::{ColumnType, SqlType, SqlValue, Text, column_types};
 use crate::words::words;
@@ -135,7 +135,6 @@ row! {
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "report_full",
-        calls: None,
         arguments: &[
             optional("rel", "regclass", "NULL"),
             optional("duration", "text", "NULL"),
@@ -145,15 +144,13 @@ pub const FUNCTIONS: &[Function] = &[
             options(MEASURING),
         ],
         returns: Returns::Rows(&ReportFullRow::TYPE, 50),
-        group: Group::Measure,
-        who: Who::Owner,
         comment: "Returns the content of io_probe_report as rows, to join and to store",
         example: r#"'public.probed', '30 ms', true, true, '{"iops": 1000}'"#,
         errors: &[FILES],
+        ..MEASURE
     },
     Function {
         name: "report",
-        calls: None,
         arguments: &[
             optional("rel", "regclass", "NULL"),
             optional("duration", "text", "NULL"),
@@ -165,8 +162,6 @@ pub const FUNCTIONS: &[Function] = &[
             options(MEASURING),
         ],
         returns: Returns::Rows(&ReportRow::TYPE, 50),
-        group: Group::Measure,
-        who: Who::Owner,
         comment: "\
             Reports on the storage in one call: devices, scans, random reads, readahead and settings, with \
             verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds \
@@ -181,5 +176,6 @@ pub const FUNCTIONS: &[Function] = &[
             for writes), wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
+        ..MEASURE
     },
 ];

@@ -3,7 +3,7 @@
 use crate::function::OptionName::{
     self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, StartBlk, Wait,
 };
-use crate::function::{Function, Group, Returns, Who, optional, options, required};
+use crate::function::{Function, MEASURE, Returns, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{ActivityColumns, CaveatColumns, IntervalColumns, PlaceColumns, TierColumns};
 use crate::value::{Text, Timestamp};
@@ -75,7 +75,6 @@ pub const OPTIONS: &[OptionName] =
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "seqscan",
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("paths", "text[]", "'{direct,server,os}'"),
@@ -87,8 +86,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&SeqscanRow::TYPE, 3),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) \
         served the blocks, and what the devices did. By default each path lasts at most \
@@ -96,5 +93,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the \
         relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk",
     example: "'public.probed', duration => '9 ms', cold => true",
-    errors: &[],
+    ..MEASURE
 }];

@@ -1,6 +1,6 @@
 //! Who uses storage now.
 
-use crate::function::{Function, Group, Returns, Who, optional};
+use crate::function::{Function, LOOK, Returns, optional};
 use crate::row::{Row, row};
 use crate::value::{Text, Timestamp};
 
@@ -57,15 +57,12 @@ row! {
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "sessions",
-    calls: None,
     arguments: &[optional("every", "text", "'1 s'"), optional("count", "integer", "1")],
     returns: Returns::Rows(&SessionRow::TYPE, 20),
-    group: Group::Look,
-    who: Who::Monitor,
     comment: "\
         Shows which processes of this server use storage. There is a row for each process that moved bytes \
         in an interval, the greatest first. Two more rows have what else the devices moved. Causes no I/O, \
         and may run while a probe runs. pg_monitor may call it",
     example: "'10 ms'",
-    errors: &[],
+    ..LOOK
 }];

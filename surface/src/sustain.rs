@@ -1,7 +1,6 @@
 //! One load that goes on.
 
-use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{Function, Group, Returns, Who, optional, options, required};
+use crate::function::{Function, MEASURE, Returns, SEEDED, optional, options, required};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, PlaceColumns};
 use crate::value::{Text, Timestamp};
@@ -57,24 +56,18 @@ row! {
     }
 }
 
-/// Its options.
-pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
-
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "sustain",
-    group: Group::Measure,
-    calls: None,
     arguments: &[
         required("rel", "regclass"),
         optional("patterns", "text[]", "NULL"),
         optional("every", "text", "NULL"),
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
-        options(OPTIONS),
+        options(SEEDED),
     ],
     returns: Returns::Rows(&SustainRow::TYPE, 202),
-    who: Who::Owner,
     comment: "\
         Reads the relation for a long time, past the OS page cache. Finds a burst and its end, and what \
         looks like a cap. patterns: random (single blocks), then sequential (256 kB). With both, a \
@@ -85,5 +78,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, \
         max_util_pct, max_p99, seed, wait",
     example: "'public.probed', every => '10 ms', duration => '100 ms'",
-    errors: &[],
+    ..MEASURE
 }];

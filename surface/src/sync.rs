@@ -3,7 +3,7 @@
 use crate::function::OptionName::{
     self, CommitBytes, CommitDelay, Direct, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Precision, Wait,
 };
-use crate::function::{FILES, Function, Group, Returns, Who, optional, options};
+use crate::function::{FILES, Function, MEASURE, Returns, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
@@ -87,7 +87,6 @@ pub const OPTIONS: &[OptionName] =
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "sync",
-    calls: None,
     arguments: &[
         optional("spcname", "text", "NULL"),
         optional("sections", "text[]", "NULL"),
@@ -97,8 +96,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         options(OPTIONS),
     ],
     returns: Returns::Rows(&SyncRow::TYPE, 40),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times writes and syncs of a scratch file in the folder of the WAL, or in tablespace spcname. While \
         it runs, commits of other sessions wait. By default there is a row for each wal_sync_method, with \
@@ -112,4 +109,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         max_p99, precision, wait",
     example: "'pg_default', '{no_sync}', '1 ms'",
     errors: &[FILES],
+    ..MEASURE
 }];

@@ -1,6 +1,7 @@
 //! Enums whose values are words, in SQL and in JSON.
 
 /// Declares an enum and the word for each of its values.
+#[macro_export]
 macro_rules! words {
     ($(#[$of_type:meta])* $type:ident {$($(#[$of_value:meta])+ $value:ident = $word:literal,)+}) => {
         $(#[$of_type])*

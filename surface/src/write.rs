@@ -1,7 +1,6 @@
 //! What writing data files costs.
 
-use crate::function::OptionName::{self, MaxBytes, MaxIops, MaxMibS, MaxP99, MaxUtilPct, Seed, Wait};
-use crate::function::{FILES, Function, Group, Returns, Who, optional, options};
+use crate::function::{FILES, Function, MEASURE, Returns, SEEDED, optional, options};
 use crate::row::{Row, row};
 use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
@@ -68,23 +67,17 @@ row! {
     }
 }
 
-/// Its options.
-pub const OPTIONS: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
-
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function {
     name: "write",
-    calls: None,
     arguments: &[
         optional("spcname", "text", "NULL"),
         optional("patterns", "text[]", "NULL"),
         optional("duration", "text", "NULL"),
         optional("depth", "integer", "16"),
-        options(OPTIONS),
+        options(SEEDED),
     ],
     returns: Returns::Rows(&WriteRow::TYPE, 6),
-    group: Group::Measure,
-    who: Who::Owner,
     comment: "\
         Times writes as the server writes data files: into a scratch file in tablespace spcname (by default \
         the database's default). It writes past the OS cache, and through it with syncs. Syncs of others may \
@@ -92,4 +85,5 @@ pub const FUNCTIONS: &[Function] = &[Function {
         database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
     example: "patterns => '{copy}', duration => '10 ms'",
     errors: &[FILES],
+    ..MEASURE
 }];

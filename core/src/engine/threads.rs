@@ -4,13 +4,14 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::buffers::Buffers;
 use super::pread::pread;
 use super::{Completion, Engine, WorksInPlace};
 use crate::Result;
+use crate::run::lock;
 use crate::run::workers::WorkerThreads;
 
 /// The threads' name in `/proc`.
@@ -80,12 +81,8 @@ impl Threads {
 }
 
 impl PoolShared {
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(&self) {
-        let mut queues = self.lock();
+        let mut queues = lock(&self.queues);
         loop {
             if queues.closed {
                 return;
@@ -102,7 +99,7 @@ impl PoolShared {
                 // SAFETY: the slot is this job's until its completion is known.
                 std::hint::black_box(unsafe { self.buffers.look_at(job.slot, job.at, job.len, true) });
             }
-            queues = self.lock();
+            queues = lock(&self.queues);
             queues.done.push_back(Completion { slot: job.slot, result });
             self.done.notify_one();
         }
@@ -110,7 +107,7 @@ impl PoolShared {
 
     /// Makes each thread return after the read that it is at.
     fn close(&self) {
-        let mut queues = self.lock();
+        let mut queues = lock(&self.queues);
         queues.closed = true;
         queues.work.clear();
         drop(queues);
@@ -124,14 +121,14 @@ impl Engine for Threads {
         assert!(slot < shared.buffers.slots() && !self.busy[slot], "slot {slot} is busy or does not exist");
         self.busy[slot] = true;
         self.in_flight += 1;
-        shared.lock().work.push_back(Job { slot, at, file: Arc::clone(file), offset, len });
+        lock(&shared.queues).work.push_back(Job { slot, at, file: Arc::clone(file), offset, len });
         shared.work.notify_one();
     }
 
     fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion> {
         assert!(self.in_flight > 0, "nothing is in flight");
         let shared = Arc::clone(&self.shared);
-        let mut queues = shared.lock();
+        let mut queues = lock(&shared.queues);
         loop {
             if let Some(completion) = queues.done.pop_front() {
                 self.busy[completion.slot] = false;
@@ -143,7 +140,7 @@ impl Engine for Threads {
             if nap.timed_out() {
                 drop(queues);
                 idle();
-                queues = shared.lock();
+                queues = lock(&shared.queues);
             }
         }
     }

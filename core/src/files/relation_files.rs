@@ -24,6 +24,11 @@ use crate::files::open_file::{Access, OpenFile};
 use crate::files::writeback;
 use crate::run::budget::{Outcome, Stop, StopCheck};
 
+/// Largest cached share of blocks that count as cold: what is left behind at the edges of what was dropped.
+pub(crate) const NEARLY_COLD: f64 = 0.01;
+/// Smallest cached share of blocks that count as cached.
+pub(crate) const NEARLY_CACHED: f64 = 0.99;
+
 /// The files of one relation fork.
 #[derive(Debug)]
 pub struct RelationFiles {
@@ -170,6 +175,12 @@ impl RelationFiles {
             sum += open.residency(bytes)?.cached_bytes;
         }
         Ok(sum)
+    }
+
+    /// The share of these blocks that is in the page cache.
+    pub(crate) fn cached_share(&self, blocks: &Range<u64>) -> Result<f64> {
+        let bytes = (blocks.end - blocks.start) * u64::from(self.block_size);
+        Ok(self.cached_bytes(blocks.clone())? as f64 / bytes.max(1) as f64)
     }
 
     /// Are some of these blocks just being read into the page cache? False where that is not told.

@@ -104,9 +104,9 @@ fn pressure(earlier: &str, later: &str) {
 
 fn account(text: &str) {
     for name in ["read_bytes:", "write_bytes:"] {
-        if let Some(bytes) = crate::machine::account::parse(text, name) {
+        if let Some(bytes) = crate::machine::process_io::number(text, name) {
             let printed = format!("rchar: 1\nread_bytes: {bytes}\nwrite_bytes: {bytes}\n");
-            assert_eq!(crate::machine::account::parse(&printed, name), Some(bytes));
+            assert_eq!(crate::machine::process_io::number(&printed, name), Some(bytes));
         }
     }
 }

@@ -15,10 +15,11 @@
 //! each idles for a time before it goes, only if the looks are as far apart. Until its parent has waited for
 //! it, what a process that has ended had read is shown to root alone.
 
+use std::fmt::Display;
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use super::process_io::ProcessIo;
 use crate::run::clock::{Clock, Monotonic};
 
 /// The processes whose reads belong to a run.
@@ -68,7 +69,7 @@ impl Process {
 
     /// Bytes that it has read. None if the kernel does not tell.
     fn look(self) -> Option<Sight> {
-        let bytes = read_bytes_of(&self.pid.to_string());
+        let bytes = read_bytes_of(self.pid);
         // Looked at last: the number is its own as long as it is there.
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         if start_of(&stat) != Some(self.start) {
@@ -139,7 +140,7 @@ impl Reading {
             Account::Own => None,
             Account::With(workers) => Some(workers),
         };
-        let mut parent = workers.and_then(|_| bytes_of_parent());
+        let mut parent = workers.and_then(|_| read_bytes_of(std::os::unix::process::parent_id()));
         let mut found = SeenWorkers::default();
         for _ in 0..TRIES {
             if let Some(workers) = workers {
@@ -147,7 +148,7 @@ impl Reading {
                 found = look_at(known.collect(), &(workers.pids)())?;
             }
             let before = parent;
-            parent = workers.and_then(|_| bytes_of_parent());
+            parent = workers.and_then(|_| read_bytes_of(std::os::unix::process::parent_id()));
             let is_one_moment = parent == before; // none of them was waited for meanwhile
             if is_one_moment && (found.ended.is_empty() || patience == Patience::Zero) {
                 break;
@@ -272,45 +273,21 @@ pub fn own_read_bytes() -> Option<u64> {
 /// Bytes that this process has caused to be fetched from storage and to be written to it; a write through the
 /// page cache counts when it makes a page dirty. None where the kernel does not tell.
 pub fn own_traffic() -> Option<u64> {
-    Some(own_read_bytes()? + own_written_bytes()?)
+    ProcessIo::of("self").map(|io| io.fetched + io.written)
 }
 
 /// Bytes that this process has caused to be written, counted as in [`own_traffic`].
 pub fn own_written_bytes() -> Option<u64> {
-    parse(&text_of("self")?, "write_bytes:")
+    ProcessIo::of("self").map(|io| io.written)
 }
 
-fn bytes_of_parent() -> Option<u64> {
-    read_bytes_of(&std::os::unix::process::parent_id().to_string())
-}
-
-fn read_bytes_of(process: &str) -> Option<u64> {
-    parse(&text_of(process)?, "read_bytes:")
-}
-
-fn text_of(process: &str) -> Option<String> {
-    let path: PathBuf = ["/proc", process, "io"].iter().collect();
-    fs::read_to_string(path).ok()
-}
-
-/// The number in the line `name` of `/proc/PID/io`.
-pub(crate) fn parse(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+fn read_bytes_of(process: impl Display) -> Option<u64> {
+    ProcessIo::of(process).map(|io| io.fetched)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn read_bytes_is_not_rchar() {
-        let text = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\n\
-                    read_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n";
-        assert_eq!(parse(text, "read_bytes:"), Some(4096));
-        assert_eq!(parse(text, "write_bytes:"), Some(323932160));
-        assert_eq!(parse("rchar: 1\n", "read_bytes:"), None);
-        assert_eq!(parse("read_bytes: many\n", "read_bytes:"), None);
-    }
 
     #[test]
     fn a_start_is_found_behind_any_name() {

@@ -6,10 +6,9 @@
 //! - Reads by io_uring are in no count of calls, so that hits in the page cache by it are not seen.
 //! - Only root and the owner of a process may look.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-
-use super::account::parse;
 
 /// Bytes since a process began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,15 +22,15 @@ pub struct ProcessIo {
 }
 
 impl ProcessIo {
-    /// Of this process; None where there is none, or it can't be looked at.
-    pub fn of(pid: i32) -> Option<Self> {
+    /// Of the process of this number, or of `self`; None where there is none, or it can't be looked at.
+    pub fn of(process: impl Display) -> Option<Self> {
         let mut text = [0; 512];
-        let length = File::open(format!("/proc/{pid}/io")).ok()?.read_at(&mut text, 0).ok()?;
+        let length = File::open(format!("/proc/{process}/io")).ok()?.read_at(&mut text, 0).ok()?;
         Self::parse(std::str::from_utf8(&text[..length]).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let bytes = |name| parse(text, name);
+        let bytes = |name| number(text, name);
         Some(Self {
             called: bytes("rchar:")?,
             fetched: bytes("read_bytes:")?,
@@ -63,9 +62,24 @@ impl ProcessIo {
     }
 }
 
+/// The number in the line `name` of `/proc/PID/io`.
+pub(crate) fn number(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn read_bytes_is_not_rchar() {
+        let text = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\n\
+                    read_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n";
+        assert_eq!(number(text, "read_bytes:"), Some(4096));
+        assert_eq!(number(text, "write_bytes:"), Some(323932160));
+        assert_eq!(number("rchar: 1\n", "read_bytes:"), None);
+        assert_eq!(number("read_bytes: many\n", "read_bytes:"), None);
+    }
 
     #[test]
     fn its_own_reads_are_on_the_account() {

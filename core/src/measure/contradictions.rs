@@ -3,7 +3,7 @@
 //! # Limitations and caveats
 //! - Where the server reads ahead, or a device has no counters, there is nothing to hold figures against.
 
-use crate::stats::{Moments, Slice};
+use crate::stats::Slice;
 
 /// In a short run, a moment without a CPU while a queue is emptied would count for much; and with few
 /// requests, so would those in flight at its ends.
@@ -22,19 +22,19 @@ pub fn moved_less(moved: Option<u64>, sent: u64) -> bool {
 
 /// Requests in flight by Little's law (rate times latency), as a share of the depth. None where there is too
 /// little to tell.
-fn fullness(latencies: Moments, rated: Slice, depth: u64) -> Option<f64> {
+fn fullness(latencies: Slice, rated: Slice, depth: u64) -> Option<f64> {
     let is_enough = rated.ns >= ENOUGH_NS && rated.work >= ENOUGH_EACH * depth;
-    let latency = latencies.mean().filter(|_| is_enough)?;
+    let latency = latencies.ns_each().filter(|_| is_enough)?;
     Some(latency * rated.work as f64 / rated.ns as f64 / depth as f64)
 }
 
 /// Were more requests in flight than may have been?
-pub fn exceeds_depth(latencies: Moments, rated: Slice, depth: u64) -> bool {
+pub fn exceeds_depth(latencies: Slice, rated: Slice, depth: u64) -> bool {
     fullness(latencies, rated, depth).is_some_and(|share| share > MOST_FULL)
 }
 
 /// Were more requests in flight than may have been, or fewer than a queue held that was always full?
-pub fn differs_from_depth(latencies: Moments, rated: Slice, depth: u64) -> bool {
+pub fn differs_from_depth(latencies: Slice, rated: Slice, depth: u64) -> bool {
     fullness(latencies, rated, depth).is_some_and(|share| !(LEAST_FULL..=MOST_FULL).contains(&share))
 }
 
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn rate_times_latency_is_what_was_in_flight() {
         // A thousand in a second at 8 ms each: eight at a time.
-        let mut latencies = Moments::default();
+        let mut latencies = Slice::default();
         (0..1000).for_each(|_| latencies.add(8_000_000));
         let second = Slice { ns: 1_000_000_000, work: 1000 };
         for (depth, differs, exceeds) in

@@ -18,7 +18,7 @@
 //!   dirty, does not show.
 
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::Result;
@@ -30,6 +30,7 @@ use crate::measure::load::{self, Pace, Requests, Stream};
 use crate::measure::writes::{Buffered, WriteWay, content_of};
 use crate::run::budget::{Budget, End, Limits, Outcome, Stop};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
+use crate::run::lock;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::stats::{Interval, Latencies, Slice, of_turns};
 
@@ -202,15 +203,11 @@ impl FlushedWrites {
         let turn = WriterTurn { writer, left: 0, sync_ns: 0, writing_ns: 0 };
         Ok(Arc::new(Self { turn: Mutex::new(turn), length: way.length }))
     }
-
-    fn lock(&self) -> MutexGuard<'_, WriterTurn> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Requests for FlushedWrites {
     fn make(&self, _number: u64, _worker: usize) -> Result<()> {
-        let mut turn = self.lock();
+        let mut turn = lock(&self.turn);
         let began = Monotonic.now();
         turn.writer.write_next()?;
         turn.left = turn.left.saturating_sub(1);
@@ -234,17 +231,11 @@ struct CountedReads {
     latencies: Mutex<Latencies>,
 }
 
-impl CountedReads {
-    fn lock(&self) -> MutexGuard<'_, Latencies> {
-        self.latencies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Requests for CountedReads {
     fn make(&self, number: u64, worker: usize) -> Result<()> {
         let began = Monotonic.now();
         self.reads.make(number, worker)?;
-        self.lock().record(Monotonic.now() - began);
+        lock(&self.latencies).record(Monotonic.now() - began);
         Ok(())
     }
 
@@ -282,7 +273,7 @@ impl FlushTurns<'_> {
     }
 
     fn size_of(&mut self, way: usize, budget: &mut Budget<'_>) -> Outcome<Size> {
-        let most = self.writes[way].lock().writer.places();
+        let most = lock(&self.writes[way].turn).writer.places();
         let wanted = nanoseconds(self.length / DEVICE_PART) as f64;
         let mut count = FIRST.min(most);
         loop {
@@ -310,7 +301,7 @@ impl FlushTurns<'_> {
     ) -> Result<(FlushTurn, Option<Stop>)> {
         let writes = Arc::clone(&self.writes[way]);
         {
-            let mut turn = writes.lock();
+            let mut turn = lock(&writes.turn);
             (turn.left, turn.sync_ns, turn.writing_ns) = (count, 0, 0);
         }
         let stream = Stream::new(writes.clone(), 1).of_count(count);
@@ -321,11 +312,11 @@ impl FlushTurns<'_> {
                 load::run(&[stream.at(Pace::Due(evenly)), self.reads.clone()], length, budget)?
             }
         };
-        let turn = writes.lock();
+        let turn = lock(&writes.turn);
         if turn.left == 0 {
             self.found.written += count * u64::from(writes.length);
         }
-        let waited = mem::take(&mut *self.counted.lock()).quantile_of_time(MOMENTS);
+        let waited = mem::take(&mut *lock(&self.counted.latencies)).quantile_of_time(MOMENTS);
         let (sync_ns, writing_ns) = (turn.sync_ns, turn.writing_ns);
         Ok((FlushTurn { read_ns: waited.unwrap_or(0), sync_ns, writing_ns }, stop))
     }

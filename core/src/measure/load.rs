@@ -24,7 +24,7 @@ mod ring;
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use requests::{BlockReads, Requests, ScratchWrites};
@@ -36,6 +36,7 @@ use crate::engine::{self, Kind};
 use crate::measure::contradictions;
 use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
+use crate::run::lock;
 use crate::run::workers::WorkerThreads;
 use crate::stats::{Latencies, Slice};
 use crate::{Error, Result};
@@ -129,7 +130,7 @@ impl Reached {
     /// Do its figures contradict each other, of so many workers that sent as fast as they were answered?
     pub(crate) fn exceeds(&self, workers: usize) -> bool {
         let rated = Slice { ns: self.ns, work: self.answered };
-        contradictions::exceeds_depth(self.latencies.moments(), rated, workers as u64)
+        contradictions::exceeds_depth(self.latencies.total(), rated, workers as u64)
     }
 
     /// Adds what came of it another time.
@@ -167,10 +168,6 @@ struct State {
 }
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts the bytes of one more request, if there may be one.
     fn may_send(&self, bytes: u64) -> bool {
         self.sent_bytes.fetch_add(bytes, Relaxed) + bytes <= self.most_bytes
@@ -178,7 +175,7 @@ impl Running {
 
     /// Ends all with this error.
     fn fail(&self, error: Error) {
-        self.lock().error.get_or_insert(error);
+        lock(&self.state).error.get_or_insert(error);
         self.over.store(true, Relaxed);
     }
 
@@ -268,7 +265,7 @@ pub fn run(
     }
     let begins = Monotonic.now();
     let ends = begins.saturating_add(nanoseconds(length));
-    running.lock().warm_until = begins + nanoseconds(length) / WARM_UP;
+    lock(&running.state).warm_until = begins + nanoseconds(length) / WARM_UP;
     running.begins.store(begins, Relaxed);
     let stop = loop {
         // Behind its time it waits for the streams of so many requests.
@@ -276,7 +273,7 @@ pub fn run(
         if let Some(stop) = budget.nap(left) {
             break Some(stop);
         }
-        let state = running.lock();
+        let state = lock(&running.state);
         *budget.latency_mut() = state.latency;
         if running.sent_bytes.load(Relaxed) > running.most_bytes {
             break Some(Stop::Bytes);
@@ -287,14 +284,14 @@ pub fn run(
         }
     };
     // What is answered from now on does not count.
-    let mut state = running.lock();
+    let mut state = lock(&running.state);
     state.over = true;
     // When the bytes are used up, nothing more comes after the last answer.
     let ended = if stop == Some(Stop::Bytes) { state.last } else { Monotonic.now() };
     let ns = state.since.map_or(0, |since| ended.saturating_sub(since));
     drop(state);
     drop(threads);
-    state = running.lock();
+    state = lock(&running.state);
     if let Some(error) = state.error.take() {
         return Err(error);
     }
@@ -334,7 +331,7 @@ impl Feed {
             let made = self.stream.requests.make(number, worker);
             let answered = Monotonic.now();
             let began = self.counts_from(due, sent, slept.then_some(sent));
-            running.take(&mut running.lock(), self, number, made, Answer { sent, answered, began });
+            running.take(&mut lock(&running.state), self, number, made, Answer { sent, answered, began });
         }
     }
 
@@ -358,7 +355,7 @@ impl Feed {
             Pace::Free => 0,
             Pace::Due(rate) => begins.saturating_add(after(taken as f64, rate)),
             Pace::AtMost(rate) => {
-                let mut next = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut next = lock(&self.due);
                 let due = (*next).max(Monotonic.now());
                 *next = due.saturating_add(after(1.0, rate));
                 due
@@ -443,7 +440,7 @@ mod tests {
         // At most 800 a second, if the machine lets them sleep no longer than they should.
         let per_s = reached[0].per_s().expect("answers");
         assert!(per_s <= 850.0 && reached[0].answered > 0, "{per_s}");
-        assert_eq!((stop, reached[0].latencies.moments().count()), (None, reached[0].answered));
+        assert_eq!((stop, reached[0].latencies.total().work), (None, reached[0].answered));
         assert!(reached[0].bytes >= reached[0].answered * 8192);
     }
 
@@ -470,7 +467,7 @@ mod tests {
         let (reached, _) = reached(&[stream(20, true, Pace::AtMost(100.0))], 600);
         assert!(reached[0].per_s() <= Some(55.0), "{:?}", reached[0].per_s());
         // Those that were sent before are still under way: no more than four wait for one another.
-        let sent = reached[0].latencies.moments().count();
+        let sent = reached[0].latencies.total().work;
         assert!(sent <= 31, "{sent}");
     }
 

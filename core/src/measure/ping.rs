@@ -1,28 +1,22 @@
 //! One request now and then, each timed by itself: what ioping does.
 //!
 //! Requests follow a schedule; one that is late goes out at once and moves none of the others. Reads fetch
-//! single blocks of a relation in random order, writes go to random blocks of a [`Scratch`] file and nowhere
-//! else. The first request of each kind is warm-up. Only the system call is timed: which block it is, what
-//! the page cache holds of it and what is to be written are settled before.
+//! single blocks of a relation in random order, writes go to random blocks of a scratch file and nowhere else.
+//! The first request of each kind is warm-up. Only the system call is timed: which block it is, what the page
+//! cache holds of it and what is to be written are settled before.
 //!
 //! Caveats. A write is not followed by a sync: through the page cache it is a copy in memory, past it the
 //! device may keep it in a volatile cache. A device that has idled since the last request may have to wake
 //! up, which under load it would not; that is what a ping is for.
 
-use std::fs::File;
 use std::time::Duration;
 
-use rand::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use crate::Result;
-use crate::engine::{Buffers, Engine, Pread, expect_full};
-use crate::files::page_cache::ResidencyMethod;
-use crate::files::scratch::Scratch;
+use crate::engine::{Engine, Pread, expect_full};
+use crate::measure::load::ScratchWrites;
 use crate::measure::random::{FetchOrder, Found, Located};
 use crate::run::budget::{Budget, Limits, Stop};
-use crate::run::clock::{Clock, nanoseconds};
-use crate::run::order::Permutation;
+use crate::run::clock::nanoseconds;
 
 /// An answered request.
 #[derive(Debug, Clone, Copy)]
@@ -35,51 +29,6 @@ pub struct Pong {
     pub warmup: bool,
     /// What the system call took, in nanoseconds.
     pub time_ns: u64,
-}
-
-/// Writes blocks of a scratch file.
-pub struct Writer<'a> {
-    file: File,
-    scratch: &'a Scratch,
-    block_size: usize,
-    order: Permutation,
-    /// Writes so far.
-    writes: u64,
-    buffer: Buffers,
-    content: Xoshiro256PlusPlus,
-}
-
-impl<'a> Writer<'a> {
-    /// Writes to `scratch` through a descriptor of its own: with O_DIRECT, or through the page cache.
-    pub fn new(scratch: &'a Scratch, block_size: u32, direct: bool, seed: u64) -> Result<Self> {
-        let file = scratch.open(if direct { libc::O_DIRECT } else { 0 })?;
-        if direct {
-            crate::files::direct_io::check(&file, ResidencyMethod::of(&file), block_size)?;
-        }
-        Ok(Self {
-            file,
-            scratch,
-            block_size: block_size as usize,
-            order: Permutation::new(scratch.size() / u64::from(block_size), seed),
-            writes: 0,
-            buffer: Buffers::new(1, block_size as usize)?,
-            content: Xoshiro256PlusPlus::seed_from_u64(seed),
-        })
-    }
-
-    /// Writes the next block of the order, which begins again at its end.
-    fn write(&mut self, clock: &dyn Clock) -> Result<Pong> {
-        let block = self.order.at(self.writes % self.order.len());
-        self.writes += 1;
-        let offset = block * self.block_size as u64;
-        let buffer = self.buffer.slot_at(0, 0, self.block_size);
-        // SAFETY: the slot has this size, and nobody else uses it.
-        let content = unsafe { std::slice::from_raw_parts_mut(buffer, self.block_size) };
-        self.content.fill_bytes(content);
-        let started = clock.now();
-        self.scratch.write(&self.file, content, offset)?;
-        Ok(Pong { block, found: None, warmup: false, time_ns: clock.now() - started })
-    }
 }
 
 /// Reads the next block of `fetch_order` that holds data; None when none is left.
@@ -116,7 +65,7 @@ fn read(
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
 pub fn ping(
     fetch_order: Option<FetchOrder<'_>>,
-    mut writer: Option<Writer<'_>>,
+    writes: Option<ScratchWrites>,
     block_size: u32,
     count: u32,
     every: Duration,
@@ -133,17 +82,19 @@ pub fn ping(
     budget.pacer().set_every(nanoseconds(every));
     let mut rested = budget.started();
     let mut pongs: Vec<Pong> = Vec::new();
-    let mut stop = None;
+    let (mut written, mut stop) = (0, None);
     for index in 0..u64::from(count) {
         stop = if budget.bytes_left() < block_size { Some(Stop::Bytes) } else { budget.wait() };
         if stop.is_some() {
             break;
         }
         let writes_now = reader.is_none() || index % 2 == 0;
-        let pong = match (&mut writer, &mut reader) {
-            (Some(writer), _) if writes_now => {
+        let pong = match (&writes, &mut reader) {
+            (Some(writes), _) if writes_now => {
                 budget.spend(block_size);
-                Some(writer.write(clock)?)
+                let (block, time_ns) = writes.timed(written, clock)?;
+                written += 1;
+                Some(Pong { block, found: None, warmup: false, time_ns })
             }
             (_, Some((fetch_order, engine))) => read(fetch_order, engine, &mut budget)?,
             _ => None,
@@ -166,11 +117,14 @@ pub fn ping(
 mod tests {
     use super::*;
     use crate::files::RelationFiles;
-    use crate::files::scratch::{Fill, Room, ScratchLocation};
+    use crate::files::scratch::{Fill, Room, Scratch, ScratchLocation};
     use crate::measure::random::Look;
     use crate::run::budget::StopCheck;
-    use crate::run::clock::{Monotonic, Ticking};
+    use crate::run::clock::{Clock, Monotonic, Ticking};
+    use crate::run::order::Permutation;
+    use std::fs::File;
     use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
 
     const BLOCK: u32 = 8192;
     const BLOCKS: u64 = 64;
@@ -184,10 +138,14 @@ mod tests {
         source
     }
 
-    fn scratch(directory: &std::path::Path) -> Scratch {
+    fn scratch(directory: &std::path::Path) -> Arc<Scratch> {
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, limits: Limits::none() };
-        Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created")
+        Arc::new(Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created"))
+    }
+
+    fn writes(scratch: &Arc<Scratch>, flags: i32) -> Option<ScratchWrites> {
+        Some(ScratchWrites::new(Arc::clone(scratch), flags, BLOCK, Some(1), false).expect("writes"))
     }
 
     fn limits() -> Limits {
@@ -203,12 +161,11 @@ mod tests {
         let mut held = vec![0; scratch.size() as usize];
         scratch.file().read_exact_at(&mut held, 0).expect("read");
         let fetch_order = FetchOrder::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
-        let writer = Writer::new(&scratch, BLOCK, false, 1).expect("a writer");
         let every = Duration::from_millis(2);
         let started = Monotonic.now();
         let (pongs, stop) = ping(
             Some(fetch_order),
-            Some(writer),
+            writes(&scratch, 0),
             BLOCK,
             10,
             every,
@@ -259,11 +216,10 @@ mod tests {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
         let scratch = scratch(directory.path());
         let run = |limits: &Limits, should_stop: &mut StopCheck<'_>| {
-            let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
             let every = Duration::from_millis(20);
             ping(
                 None,
-                Some(writer),
+                writes(&scratch, libc::O_DIRECT),
                 BLOCK,
                 1000,
                 every,
@@ -281,10 +237,9 @@ mod tests {
         assert_eq!(run(&rested, &mut || None).0.len(), 1);
         // The last request has its rest, too.
         let started = Monotonic.now();
-        let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
         let pongs = ping(
             None,
-            Some(writer),
+            writes(&scratch, libc::O_DIRECT),
             BLOCK,
             1,
             Duration::ZERO,
@@ -295,10 +250,10 @@ mod tests {
         // So it has if the bytes end it. On this clock a call takes 20 us.
         let clock = Ticking::default();
         let two = Limits { max_util: Some(0.001), max_bytes: 2 * u64::from(BLOCK), ..limits() };
-        let writer = Writer::new(&scratch, BLOCK, true, 1).expect("a writer");
         let mut should_stop = || None;
         let mut budget = Budget::unlimited(&clock, &mut should_stop);
-        let ended = ping(None, Some(writer), BLOCK, 1000, Duration::ZERO, &two, &mut budget);
+        let ended =
+            ping(None, writes(&scratch, libc::O_DIRECT), BLOCK, 1000, Duration::ZERO, &two, &mut budget);
         assert_eq!(ended.map(|(pongs, stop)| (pongs.len(), stop)).ok(), Some((2, Some(Stop::Bytes))));
         assert!(clock.now() >= 2 * 20_000_000, "{}", clock.now());
         let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };

@@ -42,7 +42,7 @@ use crate::measure::BlockReader;
 use crate::measure::tiers::Tiers;
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{Interval, Latencies, Moments, Slice};
+use crate::stats::{Interval, Latencies, Slice};
 
 /// Reads blocks at random.
 pub type FetchReader<'a> = dyn for<'f, 'p> BlockReader<Fetches<'f, 'p>> + 'a;
@@ -77,7 +77,7 @@ pub struct RandomRun {
     /// own.
     pub responses: Option<Latencies>,
     /// Latencies by tier: shared, os, device.
-    pub by_tier: [Moments; 3],
+    pub by_tier: [Slice; 3],
     /// The first request, in nanoseconds; None where single latencies are not known.
     pub warmup_ns: Option<u64>,
     /// Wall clock from start to end, pauses included, in nanoseconds.
@@ -110,7 +110,7 @@ impl RandomRun {
             all.absorb(more);
         }
         for (all, more) in self.by_tier.iter_mut().zip(&later.by_tier) {
-            all.absorb(more);
+            *all = all.plus(*more);
         }
         self.tiers.absorb(&later.tiers);
         RandomRun {

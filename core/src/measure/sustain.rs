@@ -17,7 +17,7 @@ use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Requests, Stream};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::nanoseconds;
-use crate::stats::{Latencies, Moments, Slice};
+use crate::stats::{Latencies, Slice};
 
 /// What is to be measured.
 pub struct SustainRun<'a> {
@@ -65,9 +65,9 @@ impl Sustain {
     /// Is this known to be no figure of the device: did it read less than was asked of it, or were more
     /// requests answered than may have been in flight?
     pub fn is_void(&self, workers: usize) -> bool {
-        let mut latencies = Moments::default();
-        self.slices.iter().for_each(|slice| latencies.absorb(&slice.latencies.moments()));
-        let all = self.slices.iter().fold(Slice::default(), |all, slice| all.plus(slice.slice));
+        let sum =
+            |of: fn(&SustainSlice) -> Slice| self.slices.iter().map(of).fold(Slice::default(), Slice::plus);
+        let (latencies, all) = (sum(|slice| slice.latencies.total()), sum(|slice| slice.slice));
         let exceeds = contradictions::exceeds_depth(latencies, all, workers as u64);
         contradictions::moved_less(self.moved, self.bytes) || !self.paced && exceeds
     }

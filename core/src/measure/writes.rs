@@ -31,7 +31,7 @@ use crate::run::clock::nanoseconds;
 use crate::run::memory;
 use crate::run::order::Permutation;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
-use crate::stats::{self, Interval, Latencies, Moments, Slice};
+use crate::stats::{self, Interval, Latencies, Slice};
 use crate::{Error, Result};
 
 /// Rounds of turns.
@@ -75,7 +75,7 @@ pub struct WriteTimes {
     /// Of single writes, and of having them written back, without syncs.
     pub latencies: Latencies,
     /// Of the syncs.
-    pub syncs: Moments,
+    pub syncs: Slice,
     /// Why there are none, if it can't be done here.
     pub refused: Option<String>,
     /// Bytes that were written.
@@ -104,8 +104,7 @@ impl WriteTimes {
     /// were more requests answered than may have been in flight?
     pub fn is_void(&self, way: &WriteWay) -> bool {
         let Some(workers) = way.direct else { return false };
-        let exceeds =
-            || contradictions::exceeds_depth(self.latencies.moments(), self.total(), workers as u64);
+        let exceeds = || contradictions::exceeds_depth(self.latencies.total(), self.total(), workers as u64);
         contradictions::moved_less(self.moved, self.bytes) || !self.paused && exceeds()
     }
 }
@@ -230,7 +229,7 @@ impl Writer {
         let bytes = u64::from(way.length);
         if let Some(workers) = way.direct {
             let random = (way.order == WriteOrder::Random).then_some(run.seed);
-            let writes = ScratchWrites::of(content, scratch, way.length, random, false)?;
+            let writes = ScratchWrites::of(content, scratch, libc::O_DIRECT, way.length, random, false)?;
             let most = run.limits.bytes_per_s(bytes);
             let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
             return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).by(run.engine).at(pace)));
@@ -471,9 +470,9 @@ mod tests {
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
         let all = super::run(&run, &mut budget, &mut |_, _, _| ()).expect("written");
         for times in &all {
-            assert!(times.syncs.count() >= ROUNDS.into() && times.stop.is_none());
+            assert!(times.syncs.work >= ROUNDS.into() && times.stop.is_none());
             assert_eq!(times.total().work * u64::from(BLOCK), times.bytes);
-            assert_eq!(times.latencies.moments().count(), times.total().work);
+            assert_eq!(times.latencies.total().work, times.total().work);
             assert!(times.interval().is_some());
         }
         // The bytes are shared by the turns.
@@ -482,7 +481,7 @@ mod tests {
         let all = super::run(&WriteRun { limits, ..run }, &mut budget, &mut |_, _, _| ()).expect("written");
         for times in &all {
             assert_eq!((times.bytes, times.stop), (15 * u64::from(BLOCK), Some(Stop::Bytes)));
-            assert_eq!(times.syncs.count(), ROUNDS.into());
+            assert_eq!(times.syncs.work, ROUNDS.into());
         }
     }
 }

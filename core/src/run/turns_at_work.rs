@@ -11,10 +11,11 @@
 //! - Where no thread can be had each turn is timed, which may take longer than the turn itself.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::clock::{Clock, Monotonic};
+use super::lock;
 use super::workers::WorkerThreads;
 
 /// So many turns are timed: less than a ms of looking at the clock.
@@ -66,13 +67,9 @@ struct Looks {
 }
 
 impl LookedAt {
-    fn looks(&self) -> MutexGuard<'_, Looks> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Looks until the task has ended.
     fn look_on(&self) {
-        let mut looks = self.looks();
+        let mut looks = lock(&self.looks);
         let began = looks.times.last;
         while !looks.over {
             let so_far = Duration::from_nanos((looks.times.last - began) / LOOKS);
@@ -83,7 +80,7 @@ impl LookedAt {
     }
 
     fn end(&self) {
-        self.looks().over = true;
+        lock(&self.looks).over = true;
         self.ended.notify_all();
     }
 }
@@ -120,7 +117,7 @@ impl TurnsAtWork {
     }
 
     fn start_looking(&mut self) -> crate::Result<()> {
-        self.looked_at.looks().times.last = self.timed.last;
+        lock(&self.looked_at.looks).times.last = self.timed.last;
         let [looked_at, ended] = [Arc::clone(&self.looked_at), Arc::clone(&self.looked_at)];
         let looker = WorkerThreads::start("looks", 1, move || looked_at.look_on(), move || ended.end())?;
         self.looker = Some(looker);
@@ -133,7 +130,7 @@ impl TurnsAtWork {
         match self.looker.take() {
             Some(looker) => {
                 drop(looker);
-                let looks = self.looked_at.looks();
+                let looks = lock(&self.looked_at.looks);
                 seen.iter_mut().zip(&looks.times.each).for_each(|(sum, more)| *sum += more);
             }
             None => {

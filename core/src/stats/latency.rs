@@ -6,6 +6,8 @@
 
 use hdrhistogram::Histogram;
 
+use super::Slice;
+
 /// Fewest values above a quantile that is given.
 const LEAST_ABOVE: f64 = 10.0;
 
@@ -18,42 +20,10 @@ const FIRST_CLASS_NS: u64 = 1_000;
 /// Longest latency that the histogram tells apart, in nanoseconds: an hour. Longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Count and sum of some times, exactly.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moments {
-    count: u64,
-    sum: u64,
-}
-
-impl Moments {
-    /// Adds a time in nanoseconds.
-    #[inline]
-    pub fn add(&mut self, ns: u64) {
-        self.count += 1;
-        self.sum += ns;
-    }
-
-    /// Adds all that `other` holds.
-    pub fn absorb(&mut self, other: &Moments) {
-        self.count += other.count;
-        self.sum += other.sum;
-    }
-
-    /// How many times were added.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Their mean, in nanoseconds; None without any.
-    pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-}
-
 /// Latencies of one run. Recording allocates nothing.
 #[derive(Debug, Clone)]
 pub struct Latencies {
-    moments: Moments,
+    total: Slice,
     least: u64,
     most: u64,
     histogram: Histogram<u64>,
@@ -74,7 +44,7 @@ impl Default for Latencies {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2);
         Self {
-            moments: Moments::default(),
+            total: Slice::default(),
             least: u64::MAX,
             most: 0,
             // The bounds are constants that the crate accepts.
@@ -87,7 +57,7 @@ impl Latencies {
     /// Records one latency, in nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.moments.add(ns);
+        self.total.add(ns);
         self.least = self.least.min(ns);
         self.most = self.most.max(ns);
         self.histogram.saturating_record(ns);
@@ -95,28 +65,28 @@ impl Latencies {
 
     /// Adds all that `other` holds.
     pub fn absorb(&mut self, other: &Latencies) {
-        self.moments.absorb(&other.moments);
+        self.total = self.total.plus(other.total);
         self.least = self.least.min(other.least);
         self.most = self.most.max(other.most);
         // Both have the same bounds.
         self.histogram.add(&other.histogram).unwrap_or_else(|e| unreachable!("{e}"));
     }
 
-    /// How many there are, and their mean.
-    pub fn moments(&self) -> Moments {
-        self.moments
+    /// How many there are, and their sum, exactly.
+    pub fn total(&self) -> Slice {
+        self.total
     }
 
     /// The greatest, in nanoseconds; None without any.
     pub fn most(&self) -> Option<u64> {
-        (self.moments.count > 0).then_some(self.most)
+        (self.total.work > 0).then_some(self.most)
     }
 
     /// The latency, in nanoseconds, that a share `q` of the requests (0.99 for p99) did not exceed; None
     /// where fewer than ten lie above it.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         // 10,000 × (1 − 0.999) is 9.999999999999787.
-        if self.moments.count as f64 * (1.0 - q) + 1e-6 < LEAST_ABOVE {
+        if self.total.work as f64 * (1.0 - q) + 1e-6 < LEAST_ABOVE {
             return None;
         }
         let middle = self.histogram.median_equivalent(self.histogram.value_at_quantile(q));
@@ -127,7 +97,7 @@ impl Latencies {
     /// if they were sent one after another: what lasts long counts for as long as it lasts. None for fewer
     /// than ten.
     pub fn quantile_of_time(&self, q: f64) -> Option<u64> {
-        if (self.moments.count as f64) < LEAST_ABOVE {
+        if (self.total.work as f64) < LEAST_ABOVE {
             return None;
         }
         let weight = |value: u64, count: u64| value as f64 * count as f64;
@@ -193,9 +163,9 @@ mod tests {
     #[test]
     fn known_answers() {
         let latencies = of([2, 4, 4, 4, 5, 5, 7, 9]);
-        let moments = latencies.moments();
-        assert_eq!((moments.count(), moments.sum), (8, 40));
-        assert_eq!((moments.mean(), latencies.least, latencies.most()), (Some(5.0), 2, Some(9)));
+        let total = latencies.total();
+        assert_eq!(total, Slice { ns: 40, work: 8 });
+        assert_eq!((total.ns_each(), latencies.least, latencies.most()), (Some(5.0), 2, Some(9)));
     }
 
     #[test]
@@ -203,14 +173,14 @@ mod tests {
         let mut half = of(1..=500);
         half.absorb(&of(501..=1000));
         let whole = of(1..=1000);
-        assert_eq!((half.moments(), half.quantile(0.5)), (whole.moments(), whole.quantile(0.5)));
+        assert_eq!((half.total(), half.quantile(0.5)), (whole.total(), whole.quantile(0.5)));
         assert_eq!((half.least, half.most()), (1, Some(1000)));
     }
 
     #[test]
     fn nothing_recorded_gives_nothing() {
         let latencies = Latencies::default();
-        let mean = latencies.moments().mean();
+        let mean = latencies.total().ns_each();
         assert_eq!((mean, latencies.most(), latencies.quantile(0.5)), (None, None, None));
     }
 

@@ -6,7 +6,7 @@
 
 use super::MIN_SLICES;
 
-/// Time and work of one slice.
+/// Time and work of one slice, or of some requests together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slice {
     /// Nanoseconds.
@@ -16,6 +16,12 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// Adds one unit of work, which took `ns`.
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        *self = self.plus(Slice { ns, work: 1 });
+    }
+
     /// Both as one.
     #[inline]
     pub fn plus(self, other: Slice) -> Slice {

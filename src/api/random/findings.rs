@@ -49,7 +49,7 @@ impl Findings {
     pub(super) fn judge(&self, target: &RandomTarget<'_>, measured: &PathOutcome, caveats: &mut Caveats) {
         let run = &measured.run;
         caveats.note_rate(run, MIN_SLICES, SLICES);
-        if run.latencies.moments().count() == 0 && run.rated.work > 0 {
+        if run.latencies.total().work == 0 && run.rated.work > 0 {
             caveats.note("the server decides when it reads ahead, so single latencies are not known");
         }
         if self.tiers.is_none() && run.with_data() > 0 {
@@ -128,7 +128,7 @@ impl PathOutcome {
     fn differs_from_depth(&self) -> bool {
         let Self { run, way, .. } = self;
         let is_full = way.depth > 1 && !run.throttled;
-        is_full && differs_from_depth(run.latencies.moments(), run.rated, way.depth.into())
+        is_full && differs_from_depth(run.latencies.total(), run.rated, way.depth.into())
     }
 
     /// Which tiers served the fetches; None when it is not known, or when what tells it contradicts itself.

@@ -19,6 +19,7 @@ use crate::call::{Call, Failure, Outcome, ProbedRelation};
 use crate::gucs;
 use crate::pg::backend::server;
 use io_probe_surface::doubt::Doubt;
+use io_probe_surface::words;
 
 /// At a setting below this, in bytes, the page cache's work can't be told well from the cost of a request.
 const LEAST_SETTING: u64 = 64 << 10;
@@ -37,22 +38,15 @@ const OLD_DESCRIPTORS: &str =
 const NO_TURNS: &str = "no turn of it counted";
 const LEFT_OUT: &str = "left out, since turns take long here: give a longer duration";
 
-/// Whose readahead a window is.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(in crate::api) enum WindowMode {
-    /// The setting in force.
-    #[default]
-    Kernel,
-    /// Another one.
-    Emulated,
-}
-
-impl WindowMode {
-    pub(in crate::api) fn name(self) -> &'static str {
-        match self {
-            WindowMode::Kernel => "kernel",
-            WindowMode::Emulated => "emulated",
-        }
+words! {
+    /// Whose readahead a window is.
+    #[derive(Default)]
+    WindowMode {
+        /// The setting in force.
+        #[default]
+        Kernel = "kernel",
+        /// Another one.
+        Emulated = "emulated",
     }
 }
 

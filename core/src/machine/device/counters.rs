@@ -211,19 +211,21 @@ impl Activity {
     /// Several devices in the same interval as one: all is summed but `util_pct`, which is that of the
     /// busiest. What is unknown of one is unknown of all. `None` without devices.
     pub fn sum(devices: impl IntoIterator<Item = Activity>) -> Option<Activity> {
-        devices.into_iter().reduce(|a, b| Activity {
-            elapsed_ms: a.elapsed_ms.max(b.elapsed_ms),
-            reads: a.reads.plus(b.reads),
-            writes: a.writes.plus(b.writes),
-            discards: a.discards.zip(b.discards).map(|(a, b)| a.plus(b)),
-            flushes: a.flushes.zip(b.flushes).map(|(a, b)| a.plus(b)),
-            aqu_sz: a.aqu_sz.zip(b.aqu_sz).map(|(a, b)| a + b),
-            util_pct: a.util_pct.zip(b.util_pct).map(|(a, b)| a.max(b)),
-        })
+        devices.into_iter().reduce(Self::beside)
     }
-}
 
-impl Activity {
+    fn beside(self, other: Activity) -> Activity {
+        Activity {
+            elapsed_ms: self.elapsed_ms.max(other.elapsed_ms),
+            reads: self.reads.plus(other.reads),
+            writes: self.writes.plus(other.writes),
+            discards: self.discards.zip(other.discards).map(|(a, b)| a.plus(b)),
+            flushes: self.flushes.zip(other.flushes).map(|(a, b)| a.plus(b)),
+            aqu_sz: self.aqu_sz.zip(other.aqu_sz).map(|(a, b)| a + b),
+            util_pct: self.util_pct.zip(other.util_pct).map(|(a, b)| a.max(b)),
+        }
+    }
+
     /// Two intervals as one, in which nothing between them counts: amounts are summed, `aqu_sz` and
     /// `util_pct` are means over the time of both. What is unknown of one is unknown of both.
     pub fn then(self, later: Activity) -> Activity {
@@ -233,15 +235,7 @@ impl Activity {
                 Some((a? * self.elapsed_ms + b? * later.elapsed_ms) / elapsed_ms)
                     .filter(|mean| mean.is_finite())
             });
-        Activity {
-            elapsed_ms,
-            reads: self.reads.plus(later.reads),
-            writes: self.writes.plus(later.writes),
-            discards: self.discards.zip(later.discards).map(|(a, b)| a.plus(b)),
-            flushes: self.flushes.zip(later.flushes).map(|(a, b)| a.plus(b)),
-            aqu_sz,
-            util_pct,
-        }
+        Activity { elapsed_ms, aqu_sz, util_pct, ..self.beside(later) }
     }
 
     /// Stretches the interval to `elapsed_ms`: the longer it is, the smaller queue and busy share are.

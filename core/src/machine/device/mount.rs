@@ -2,17 +2,15 @@
 //!
 //! Parses `/proc/self/mountinfo`, the view of this process's mount namespace. Lines that can't be read are
 //! skipped: one odd line must not hide the others. Spaces, tabs, newlines and backslashes in names appear
-//! as three octal digits (`\040`); procfs-core leaves them, so they are decoded here. It also sorts the
-//! options into maps, so the order in which they were given is lost.
+//! as three octal digits (`\040`), which are decoded. The order in which options were given is lost.
 //!
 //! Source: `proc_pid_mountinfo(5)`.
 
+use std::array;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-
-use procfs_core::process::MountInfo;
 
 use super::DeviceNumber;
 
@@ -39,14 +37,19 @@ pub(super) fn parse(mountinfo: &[u8]) -> Vec<Mount> {
 }
 
 fn parse_line(line: &str) -> Option<Mount> {
-    let info = MountInfo::from_line(line).ok()?;
+    // Before them are the numbers of the mount and of its parent. A field may be empty.
+    let mut fields = line.split(' ').skip(2);
+    let [number, root, mount_point, of_mount] = array::from_fn(|_| fields.next());
+    // A dash ends fields of which there are any number.
+    fields.find(|field| *field == "-")?;
+    let [fs_type, source, of_file_system] = array::from_fn(|_| fields.next());
     Some(Mount {
-        device_number: info.majmin.parse().ok()?,
-        root: decode(&info.root).into(),
-        mount_point: decode(info.mount_point.to_str()?).into(),
-        fs_type: decode_text(&info.fs_type),
-        source: info.mount_source.as_deref().map(decode_text),
-        options: options(&info.mount_options, &info.super_options),
+        device_number: number?.parse().ok()?,
+        root: decode(root?).into(),
+        mount_point: decode(mount_point?).into(),
+        fs_type: decode_text(fs_type?),
+        source: Some(source?).filter(|source| !matches!(*source, "none" | "")).map(decode_text),
+        options: options([of_mount?, of_file_system?]),
     })
 }
 
@@ -67,18 +70,15 @@ pub(super) fn covering(mounts: Vec<Mount>, path: &Path, number: Option<DeviceNum
     matches.then_some(longest)
 }
 
-/// One text of the two option maps, without repetitions. A mount is read-only if either level is.
-fn options(mount: &HashMap<String, Option<String>>, file_system: &HashMap<String, Option<String>>) -> String {
-    let first = if mount.contains_key("ro") || file_system.contains_key("ro") { "ro" } else { "rw" };
-    let mut others: Vec<String> = mount
-        .iter()
-        .chain(file_system)
-        .filter(|(name, _)| !matches!(name.as_str(), "ro" | "rw" | ""))
-        .map(|(name, value)| match value {
-            Some(value) => decode_text(&format!("{name}={value}")),
-            None => decode_text(name),
-        })
-        .collect();
+/// One text of the options of both levels, without repetitions. A mount is read-only if either level is.
+fn options<'a>(levels: [&'a str; 2]) -> String {
+    // Of options with the same name the last one counts.
+    let by_name =
+        |level: &'a str| level.split(',').map(|option| (option.split('=').next(), option)).collect();
+    let levels: [HashMap<Option<&str>, &str>; 2] = levels.map(by_name);
+    let first = if levels.iter().any(|level| level.contains_key(&Some("ro"))) { "ro" } else { "rw" };
+    let options = levels.iter().flatten().filter(|(name, _)| !matches!(name, Some("ro" | "rw" | "")));
+    let mut others: Vec<String> = options.map(|(_, option)| decode_text(option)).collect();
     others.sort_unstable();
     others.dedup();
     others.insert(0, first.to_owned());

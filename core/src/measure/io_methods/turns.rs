@@ -13,6 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{Emulation, Method, Spent, Stream};
 use crate::files::RelationFiles;
+use crate::files::relation_files::{NEARLY_CACHED, NEARLY_COLD};
 use crate::machine::cpu::CpuTimes;
 use crate::machine::device::Roots;
 use crate::measure::page_times::{Order, TurnReader, Way};
@@ -37,10 +38,8 @@ const LEAST_SCAN: u64 = 4 << 20;
 const MOST_SCAN: u64 = 64 << 20;
 const SCAN_TIME: Duration = Duration::from_millis(60);
 
-/// Most rounds; and a share of what is to be cold that may be cached.
+/// Most rounds.
 const MOST_ROUNDS: u64 = 60;
-const NEARLY_COLD: f64 = 0.01;
-const NEARLY_CACHED: f64 = 0.99;
 
 /// A way of reading that is compared with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,7 +252,7 @@ impl<'a> Turns<'_, 'a> {
         for range in [&span, &in_order] {
             source.evict(range.clone(), &mut || budget.caller_stop(), &mut |_| ())?;
         }
-        if self.share(&span)? > NEARLY_COLD || self.share(&in_order)? > NEARLY_COLD {
+        if source.cached_share(&span)? > NEARLY_COLD || source.cached_share(&in_order)? > NEARLY_COLD {
             self.compared.was_cached = true;
             return Ok(None);
         }
@@ -271,13 +270,8 @@ impl<'a> Turns<'_, 'a> {
         let cached = read(&all, false)?;
         // A scan that was ended early did less.
         let is_whole = budget.caller_stop().is_none() && !budget.latency().is_passed();
-        let was_cached = self.share(&in_order)? >= NEARLY_CACHED;
+        let was_cached = source.cached_share(&in_order)? >= NEARLY_CACHED;
         Ok((is_whole && was_cached).then_some([bitmap, cold, cached]))
-    }
-
-    fn share(&self, range: &Range<u64>) -> Result<f64> {
-        let bytes = (range.end - range.start) * u64::from(self.run.source.block_size());
-        Ok(self.run.source.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
     }
 
     fn emulate(

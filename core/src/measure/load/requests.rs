@@ -16,6 +16,7 @@ use crate::files::scratch::Scratch;
 use crate::measure::content::Content;
 use crate::measure::random::{FetchOrder, Found};
 use crate::run::budget::{Budget, Outcome};
+use crate::run::clock::Clock;
 use crate::run::memory;
 use crate::run::order::Permutation;
 use crate::{Error, Result};
@@ -189,7 +190,7 @@ impl RingRequests for BlockReads {
     }
 }
 
-/// Writes to a scratch file, past the page cache.
+/// Writes to a scratch file.
 pub struct ScratchWrites {
     scratch: Arc<Scratch>,
     file: File,
@@ -202,14 +203,20 @@ pub struct ScratchWrites {
 }
 
 impl ScratchWrites {
-    /// Writes of `length` bytes each, in an order of this seed or one behind the other; `syncs`: each waits
-    /// until it is durable.
+    /// Writes of `length` bytes each through a descriptor with these flags, in an order of this seed or one
+    /// behind the other; `syncs`: each waits until it is durable.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where such writes can't go past the page cache.
-    pub fn new(scratch: Arc<Scratch>, length: u32, random: Option<u64>, syncs: bool) -> Result<Self> {
+    /// [`Error::Unsupported`] where such writes can't go past the page cache, if the flags want that.
+    pub fn new(
+        scratch: Arc<Scratch>,
+        flags: i32,
+        length: u32,
+        random: Option<u64>,
+        syncs: bool,
+    ) -> Result<Self> {
         let content = Arc::new(Content::new(length as usize)?);
-        Self::of(content, scratch, length, random, syncs)
+        Self::of(content, scratch, flags, length, random, syncs)
     }
 
     /// The same, of a content that others write as well.
@@ -219,12 +226,15 @@ impl ScratchWrites {
     pub(in crate::measure) fn of(
         content: Arc<Content>,
         scratch: Arc<Scratch>,
+        flags: i32,
         length: u32,
         random: Option<u64>,
         syncs: bool,
     ) -> Result<Self> {
-        let file = scratch.open(libc::O_DIRECT)?;
-        direct_io::check(&file, ResidencyMethod::of(&file), length)?;
+        let file = scratch.open(flags)?;
+        if flags & libc::O_DIRECT != 0 {
+            direct_io::check(&file, ResidencyMethod::of(&file), length)?;
+        }
         let places = scratch.size() / u64::from(length);
         if places == 0 {
             let why = format!("the scratch file has fewer than {length} bytes");
@@ -233,9 +243,16 @@ impl ScratchWrites {
         let order = random.map(|seed| Permutation::new(places, seed));
         Ok(Self { scratch, file, order, places, length, content, syncs })
     }
-}
 
-impl ScratchWrites {
+    /// Makes the write of this number, without a sync. Returns its place, counted in writes, and what the
+    /// system call took in nanoseconds.
+    pub(in crate::measure) fn timed(&self, number: u64, clock: &dyn Clock) -> Result<(u64, u64)> {
+        let (offset, data) = self.write(number);
+        let started = clock.now();
+        self.scratch.write(&self.file, data, offset)?;
+        Ok((offset / u64::from(self.length), clock.now() - started))
+    }
+
     /// Where the write of this number goes to, in bytes, and what it writes.
     fn write(&self, number: u64) -> (u64, &[u8]) {
         let index = number % self.places;
@@ -319,7 +336,7 @@ mod tests {
             let (_source, reads) = reads(&directory, workers);
             let reached = run(reads, workers, Pace::Due(200.0)).expect("answers");
             assert!((1..=55).contains(&reached.answered), "{reached:?}");
-            assert_eq!(reached.latencies.moments().count(), reached.answered);
+            assert_eq!(reached.latencies.total().work, reached.answered);
             assert!(reached.bytes >= reached.answered * u64::from(BLOCK), "{reached:?}");
         }
     }

@@ -15,6 +15,7 @@ use super::{Answer, Feed, Running};
 use crate::engine::uring;
 use crate::run::budget::NAP;
 use crate::run::clock::{Clock, Monotonic};
+use crate::run::lock;
 use crate::{Error, Result};
 
 /// When the kernel is asked again that took nothing, and how often.
@@ -180,7 +181,7 @@ impl<'a> RingFeed<'a> {
         if self.answers.is_empty() {
             return;
         }
-        let mut state = self.running.lock();
+        let mut state = lock(&self.running.state);
         for (slot, result) in self.answers.drain(..) {
             self.idle.push(slot);
             let Sent { number, sent, began } = self.sent[slot];

@@ -9,13 +9,9 @@ use std::ops::Range;
 use super::PageTimesRun;
 use crate::Result;
 use crate::files::RelationFiles;
+use crate::files::relation_files::{NEARLY_CACHED, NEARLY_COLD};
 use crate::run::budget::{Outcome, StopCheck};
 use crate::run::order::Permutation;
-
-/// Largest cached share of an emptied stretch that counts as cold: what is left behind at its edges.
-const NEARLY_COLD: f64 = 0.01;
-/// Smallest cached share of a stretch that counts as cached.
-const NEARLY_CACHED: f64 = 0.99;
 
 /// A stretch is of use if no more than one in `MOST_BUFFERED` of its blocks is in shared buffers.
 const MOST_BUFFERED: u64 = 4;
@@ -184,8 +180,8 @@ impl<'a> Spans<'a> {
             self.passed_over.cached += 1;
             let again = range.start..range.end.min(range.start + self.again);
             if self.cached.is_none()
-                && self.share(&range)? >= NEARLY_CACHED
-                && self.share(&again)? >= NEARLY_CACHED
+                && self.source.cached_share(&range)? >= NEARLY_CACHED
+                && self.source.cached_share(&again)? >= NEARLY_CACHED
             {
                 self.cached = Some(range);
             }
@@ -274,30 +270,24 @@ impl<'a> Spans<'a> {
         is_ours: bool,
         should_stop: &mut StopCheck<'_>,
     ) -> Outcome<Option<u64>> {
-        let mut share = self.share(range)?;
+        let mut share = self.source.cached_share(range)?;
         if share > NEARLY_COLD && self.evicts {
             if let (_, Some(stop)) = self.source.write_back(range.clone(), should_stop)? {
                 return Err(stop.into());
             }
             self.source.drop_cached(range.clone())?;
-            share = self.share(range)?;
+            share = self.source.cached_share(range)?;
         }
         if share > NEARLY_COLD && self.evicts {
             // Large folios go only as a whole.
             if let Some(stop) = self.source.evict(range.clone(), should_stop, &mut |_| ())? {
                 return Err(stop.into());
             }
-            share = self.share(range)?;
+            share = self.source.cached_share(range)?;
         }
         // What others have read there must not be dropped unless that is allowed.
         let most = if self.evicts || is_ours { NEARLY_COLD } else { 0.0 };
         Ok((share <= most).then(|| (share * (range.end - range.start) as f64).round() as u64))
-    }
-
-    /// The share of a range that is cached.
-    fn share(&self, range: &Range<u64>) -> Result<f64> {
-        let bytes = (range.end - range.start) * u64::from(self.source.block_size());
-        Ok(self.source.cached_bytes(range.clone())? as f64 / bytes.max(1) as f64)
     }
 }
 

@@ -143,7 +143,7 @@ impl FetchRecord {
     #[inline]
     fn was_disturbed(&self, request: &InFlight) -> bool {
         let disturbed = self.disturbed - request.disturbed_before;
-        disturbed > 0 && disturbed as f64 * 20.0 > self.found.latencies.moments().mean().unwrap_or(0.0)
+        disturbed > 0 && disturbed as f64 * 20.0 > self.found.latencies.total().ns_each().unwrap_or(0.0)
     }
 
     /// A request is done. The first is warm-up. One that is not `rated` makes no part of the rate, with the

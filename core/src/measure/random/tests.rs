@@ -90,12 +90,12 @@ fn one_request_after_the_other() {
     let run = simulate(&relation, 1, &limits(), &|i| if i == 0 { 900_000 } else { 100_000 });
     assert_eq!((run.fetches, run.complete, run.stop), (700, true, None));
     assert_eq!(run.warmup_ns, Some(900_000));
-    assert_eq!((run.latencies.moments().mean(), run.latencies.most()), (Some(100_000.0), Some(100_000)));
+    assert_eq!((run.latencies.total().ns_each(), run.latencies.most()), (Some(100_000.0), Some(100_000)));
     assert_eq!(run.rated, Slice { ns: 699 * 100_000, work: 699 });
     assert_eq!(run.iops(), Some(10_000.0));
     assert_eq!(run.elapsed_ns, 900_000 + 699 * 100_000);
     assert_eq!(run.tiers, Tiers { shared: 0, os: 0, device: 700 });
-    assert_eq!((run.by_tier[2].count(), run.by_tier[2].mean()), (699, Some(100_000.0)));
+    assert_eq!(run.by_tier[2], Slice { ns: 699 * 100_000, work: 699 });
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_queue_keeps_its_depth_and_its_ends_are_left_out() {
         assert_eq!(run.fetches, 2000);
         assert_eq!(run.rated.work, 2000 - 2 * depth as u64 + 1);
         // The first `depth` latencies don't count, the last do.
-        assert_eq!(run.latencies.moments().count(), 2000 - depth as u64);
+        assert_eq!(run.latencies.total().work, 2000 - depth as u64);
         assert!(run.latencies.quantile(0.0) >= Some(100_000) && run.latencies.most() <= Some(101_000));
     }
 }
@@ -219,7 +219,7 @@ fn segments_that_are_many_are_looked_at_beside_requests_in_flight() {
     let relation = Relation::of_segments(16, 2000, 0..2000);
     let run = simulate(&relation, 8, &limits(), &|_| 100_000);
     // No time passes on the made-up clock, so that nothing is disturbed.
-    assert_eq!((run.fetches, run.rated.work, run.latencies.moments().count()), (2000, 1985, 1992));
+    assert_eq!((run.fetches, run.rated.work, run.latencies.total().work), (2000, 1985, 1992));
 }
 
 /// What `work` records on this clock.
@@ -246,7 +246,7 @@ fn what_was_disturbed_for_long_does_not_count() {
         }
     });
     // The first is warm-up, and 6 of 100 us are too long.
-    assert_eq!((run.rated.work, run.latencies.moments().count()), (4, 3));
+    assert_eq!((run.rated.work, run.latencies.total().work), (4, 3));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn holes_take_no_time_of_the_request_after_them() {
             assert!(record.done(watch, request, Served::Device, true).is_continue());
         }
     });
-    let (mean, most) = (run.latencies.moments().mean(), run.latencies.most());
+    let (mean, most) = (run.latencies.total().ns_each(), run.latencies.most());
     assert_eq!((run.holes, mean, most), (3, Some(100_000.0), Some(100_000)));
     assert_eq!(run.rated, Slice { ns: 200_000, work: 2 });
 }
@@ -278,7 +278,7 @@ fn requests_in_flight_are_rate_times_latency_whatever_stalls() {
         let run = run(&mut fetch_order, &mut queued, &limits(), &clock, &mut || None).expect("a run");
         assert_eq!(run.latencies.most(), Some(2_000_000));
         let in_flight =
-            run.latencies.moments().mean().expect("a mean") * run.rated.work as f64 / run.rated.ns as f64;
+            run.latencies.total().ns_each().expect("a mean") * run.rated.work as f64 / run.rated.ns as f64;
         assert!((in_flight / depth as f64 - 1.0).abs() < 0.05, "{depth}: {in_flight}");
         // The rate may leave out the ends of the queue, not the stalls.
         let plain = run.with_data() as f64 * 1e9 / run.elapsed_ns as f64;
@@ -351,7 +351,7 @@ fn holes_count_but_have_no_time() {
         let run = simulate(&relation, depth, &limits(), &|_| 100_000);
         assert_eq!((run.fetches, run.holes, run.with_data()), (700, 500, 200));
         assert_eq!(run.tiers.device, 200);
-        assert!(run.rated.work < 200 && run.latencies.moments().count() < 200);
+        assert!(run.rated.work < 200 && run.latencies.total().work < 200);
     }
     let one = simulate(&relation, 1, &limits(), &|_| 100_000);
     assert_eq!((one.rated.work, one.iops()), (199, Some(10_000.0)));
@@ -382,7 +382,7 @@ fn a_rate_limit_keeps_its_schedule_and_tells_response_times() {
     assert!(iops < 1010.0, "{iops}");
     assert!(run.interval.is_none());
     let responses = run.responses.expect("response times");
-    assert!(responses.moments().mean() >= run.latencies.moments().mean());
+    assert!(responses.total().ns_each() >= run.latencies.total().ns_each());
 }
 
 #[test]

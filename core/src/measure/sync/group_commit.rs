@@ -26,6 +26,7 @@ use super::turn::CaseTurn;
 use crate::measure::content::Content;
 use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic};
+use crate::run::lock;
 use crate::run::workers::WorkerThreads;
 use crate::stats::{Latencies, Slices};
 use crate::{Error, Result};
@@ -156,7 +157,7 @@ impl CaseTurn<'_> {
             if let Some(stop) = budget.nap(left) {
                 break Some(stop);
             }
-            let state = log.lock();
+            let state = lock(&log.state);
             *budget.latency_mut() = state.latency;
             if state.error.is_some() || state.bytes_are_spent {
                 break None;
@@ -167,7 +168,7 @@ impl CaseTurn<'_> {
         };
         drop(workers);
 
-        let mut state = log.lock();
+        let mut state = lock(&log.state);
         measured.slices = mem::take(&mut state.slices);
         measured.flushes += state.syncs;
         *budget.latency_mut() = state.latency;
@@ -190,10 +191,6 @@ impl CaseTurn<'_> {
 }
 
 impl<C: Calls> Log<C> {
-    fn lock(&self) -> MutexGuard<'_, LogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Commits again and again, until it is over. The first is not counted.
     fn commit(&self) {
         let mut counts = false;
@@ -205,7 +202,7 @@ impl<C: Calls> Log<C> {
     /// Inserts a record, and returns when it is durable; false if it was over before.
     fn commit_once(&self, counts: bool) -> bool {
         let started = Monotonic.now();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.inserted += self.commit_bytes;
         let mine = state.inserted;
         while state.durable < mine {
@@ -251,7 +248,7 @@ impl<C: Calls> Log<C> {
         if !self.delay.is_zero() {
             delay_in_thread(&Monotonic, self.delay);
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
             state.waiting
         } else {
@@ -268,7 +265,7 @@ impl<C: Calls> Log<C> {
         let result = self.flush(range.clone());
         let ended = Monotonic.now();
         mem::forget(lead);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.flushing = false;
         state.waiting = state.inserted;
         match result {
@@ -330,7 +327,7 @@ struct Lead<'a, C: Calls>(&'a Log<C>);
 impl<C: Calls> Drop for Lead<'_, C> {
     fn drop(&mut self) {
         let source = std::io::Error::other("the thread panicked");
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.error = Some(Error::System { action: "flush", source });
         state.flushing = false;
         self.0.flushed.notify_all();
