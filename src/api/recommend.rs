@@ -177,10 +177,14 @@ impl RecommendRequest {
         }
         rows.extend(readahead::rows(&recommend, &places)?);
         rows.extend(io_method::rows(&recommend, &places)?);
-        rows.extend(wal::row(&recommend)?);
+        if recommend.wants(Setting::WalSyncMethod) {
+            rows.push(wal::row(&recommend)?);
+        }
         rows.extend(flush::rows(&recommend, &places)?);
         rows.extend(flush::completion_target(&recommend));
-        rows.extend(vacuum::row(&recommend, &places)?);
+        if recommend.wants(Setting::AutovacuumVacuumCostLimit) {
+            rows.push(vacuum::row(&recommend, &places)?);
+        }
         Ok(rows)
     }
 

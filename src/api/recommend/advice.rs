@@ -9,7 +9,9 @@ use io_probe_surface::value::{Json, Relation, Text};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
+use crate::call::Failure;
 use crate::call::named::{NamedEnum, named};
+use crate::error::{Error, Result};
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, SettingValue};
 
@@ -104,6 +106,59 @@ pub(super) const NEEDS_WRITES: &str = "needs writes";
 pub(super) const NOT_LOOKED_AT: &str = "not looked at";
 /// Doubt of another row without advice.
 pub(in crate::api) const UNKNOWN: &str = "unknown";
+
+const GONE: &str = "not measured: the table was dropped meanwhile, or you lost the right to read it";
+
+/// Why there is no advice.
+pub(super) enum Lacking {
+    /// The relation is gone by now, or the right to read it.
+    Gone,
+    /// With this doubt, for this reason.
+    Why(&'static str, Text),
+    Failed(Error),
+}
+
+/// What advice rests on, or why there is none.
+pub(super) type Found<T> = std::result::Result<T, Lacking>;
+
+pub(super) const NOT_COLD: Lacking = Lacking::Why(
+    NEEDS_COLD,
+    Text::Borrowed(
+        "not measured: it needs cold => true, which drops the blocks that it reads from the OS cache, and so \
+         EXECUTE on io_probe_evict",
+    ),
+);
+
+impl Lacking {
+    pub(super) fn unknown(why: impl Into<Text>) -> Self {
+        Self::Why(UNKNOWN, why.into())
+    }
+
+    /// The doubt of a row, and its reason.
+    pub(super) fn told(self) -> Result<(&'static str, Text)> {
+        match self {
+            Self::Gone => Ok((UNKNOWN, GONE.into())),
+            Self::Why(doubt, why) => Ok((doubt, why)),
+            Self::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl From<Error> for Lacking {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Failure> for Lacking {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unsupported(why) => Self::unknown(format!("not measured: {why}")),
+            Failure::NotBegun(stop) => Self::unknown(stop.to_string()),
+            Failure::Error(error) => Self::Failed(error),
+        }
+    }
+}
 
 /// A row, and what it says beyond its columns.
 #[derive(Debug, Clone)]
@@ -256,15 +311,21 @@ impl Recommendation {
     }
 
     /// There is no advice, for this reason.
-    pub(super) fn unknown(self, why: impl Into<String>) -> Self {
+    pub(super) fn unknown(self, why: impl Into<Text>) -> Self {
         self.without(UNKNOWN, why)
     }
 
     /// There is no advice, for this reason; `needs` is one of the doubts above.
-    pub(super) fn without(mut self, needs: &'static str, why: impl Into<String>) -> Self {
-        self.row.why = why.into().into();
+    pub(super) fn without(mut self, needs: &'static str, why: impl Into<Text>) -> Self {
+        self.row.why = why.into();
         self.row.doubt = Some(needs);
         self
+    }
+
+    /// There is no advice, for this reason.
+    pub(super) fn lacking(self, lacking: Lacking) -> Result<Self> {
+        let (doubt, why) = lacking.told()?;
+        Ok(self.without(doubt, why))
     }
 
     /// Adds what went on beside the measurement, if anything did.
