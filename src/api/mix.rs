@@ -96,19 +96,14 @@ pub(super) const READS_ALONE: &str = "reads alone";
 pub(super) const WRITES_ALONE: &str = "writes alone";
 pub(super) const CELL: &str = "cell";
 
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writing {
-    Data,
-    Sequential,
-    Wal,
+named! {
+    /// What is written.
+    pub(super) enum Writing: "way of writing", "ways of writing" {
+        Data = "data",
+        Sequential = "sequential",
+        Wal = "wal",
+    }
 }
-
-named!(Writing, "way of writing", "ways of writing", {
-    Data = "data",
-    Sequential = "sequential",
-    Wal = "wal",
-});
 
 /// What a load is to be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

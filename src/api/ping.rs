@@ -73,15 +73,14 @@ pub(super) fn seed(options: &Options) -> Result<Option<i64>> {
     seed.map(|seed| i64::try_from(seed).map_err(too_large)).transpose()
 }
 
-/// What the requests do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Read,
-    Write,
-    PingPong,
+named! {
+    /// What the requests do.
+    enum Mode: "mode", "modes" {
+        Read = "read",
+        Write = "write",
+        PingPong = "pingpong",
+    }
 }
-
-named!(Mode, "mode", "modes", { Read = "read", Write = "write", PingPong = "pingpong" });
 
 /// What is to be measured.
 struct Ping {

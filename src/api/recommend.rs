@@ -61,16 +61,15 @@ fn io_probe_recommend(
     })
 }
 
-/// What a cost of 1 stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// A page read in sequence.
-    SeqPage,
-    /// The unit in which the costs of the CPU are right.
-    Cpu,
+named! {
+    /// What a cost of 1 stands for.
+    pub(super) enum Unit: "unit", "units" {
+        /// A page read in sequence.
+        SeqPage = "seq_page",
+        /// The unit in which the costs of the CPU are right.
+        Cpu = "cpu",
+    }
 }
-
-named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
 /// What advice is asked for, and what may be done for it.
 pub(super) struct RecommendRequest {

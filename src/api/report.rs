@@ -86,14 +86,13 @@ fn io_probe_report_full(
     })
 }
 
-/// The form in which a report is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Text,
-    Html,
+named! {
+    /// The form in which a report is shown.
+    enum Format: "format", "formats" {
+        Text = "text",
+        Html = "html",
+    }
 }
-
-named!(Format, "format", "formats", { Text = "text", Html = "html" });
 
 /// A line of a report, measured or stored.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]

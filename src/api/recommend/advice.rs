@@ -15,28 +15,29 @@ use crate::error::{Error, Result};
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, SettingValue};
 
-/// A setting, in the order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::api) enum Setting {
-    RandomPageCost,
-    SeqPageCost,
-    EffectiveIoConcurrency,
-    MaintenanceIoConcurrency,
-    Correlation,
-    ReadAheadKb,
-    IoMethod,
-    IoWorkers,
-    IoMinWorkers,
-    IoMaxWorkers,
-    IoMaxConcurrency,
-    IoCombineLimit,
-    IoMaxCombineLimit,
-    WalSyncMethod,
-    CheckpointFlushAfter,
-    BackendFlushAfter,
-    BgwriterFlushAfter,
-    CheckpointCompletionTarget,
-    AutovacuumVacuumCostLimit,
+named! {
+    /// A setting, in the order of the rows.
+    pub(in crate::api) enum Setting: "setting", "settings" {
+        RandomPageCost = "random_page_cost",
+        SeqPageCost = "seq_page_cost",
+        EffectiveIoConcurrency = "effective_io_concurrency",
+        MaintenanceIoConcurrency = "maintenance_io_concurrency",
+        Correlation = "correlation",
+        ReadAheadKb = "read_ahead_kb",
+        IoMethod = "io_method",
+        IoWorkers = "io_workers",
+        IoMinWorkers = "io_min_workers",
+        IoMaxWorkers = "io_max_workers",
+        IoMaxConcurrency = "io_max_concurrency",
+        IoCombineLimit = "io_combine_limit",
+        IoMaxCombineLimit = "io_max_combine_limit",
+        WalSyncMethod = "wal_sync_method",
+        CheckpointFlushAfter = "checkpoint_flush_after",
+        BackendFlushAfter = "backend_flush_after",
+        BgwriterFlushAfter = "bgwriter_flush_after",
+        CheckpointCompletionTarget = "checkpoint_completion_target",
+        AutovacuumVacuumCostLimit = "autovacuum_vacuum_cost_limit",
+    }
 }
 
 /// Why a value in force that seems worse than another one is neither kept nor left.
@@ -76,28 +77,6 @@ impl Setting {
         matches!(self, Setting::IoMethod | Setting::IoMaxConcurrency | Setting::IoMaxCombineLimit)
     }
 }
-
-named!(Setting, "setting", "settings", {
-    RandomPageCost = "random_page_cost",
-    SeqPageCost = "seq_page_cost",
-    EffectiveIoConcurrency = "effective_io_concurrency",
-    MaintenanceIoConcurrency = "maintenance_io_concurrency",
-    Correlation = "correlation",
-    ReadAheadKb = "read_ahead_kb",
-    IoMethod = "io_method",
-    IoWorkers = "io_workers",
-    IoMinWorkers = "io_min_workers",
-    IoMaxWorkers = "io_max_workers",
-    IoMaxConcurrency = "io_max_concurrency",
-    IoCombineLimit = "io_combine_limit",
-    IoMaxCombineLimit = "io_max_combine_limit",
-    WalSyncMethod = "wal_sync_method",
-    CheckpointFlushAfter = "checkpoint_flush_after",
-    BackendFlushAfter = "backend_flush_after",
-    BgwriterFlushAfter = "bgwriter_flush_after",
-    CheckpointCompletionTarget = "checkpoint_completion_target",
-    AutovacuumVacuumCostLimit = "autovacuum_vacuum_cost_limit",
-});
 
 /// Doubts of a row without advice: with that argument there might be some.
 pub(super) const NEEDS_COLD: &str = "needs cold";
