@@ -305,7 +305,7 @@ impl Measured {
 
     /// Most bytes of the scratch files of each side: together they have no more than the limit on such files.
     fn scratch_bytes(&self) -> [u64; 2] {
-        let limit = gucs::scratch_limit();
+        let limit = gucs::SCRATCH_LIMIT.bytes();
         let most = |bytes: u64| bytes.min(ProbedPlace::MOST_SCRATCH);
         match (self.candidate, self.writing) {
             (None, Writing::Wal) => [0, wal::segment_bytes()],

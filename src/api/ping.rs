@@ -132,8 +132,8 @@ impl Ping {
     fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
         let size = SCRATCH_BLOCKS * relation.block_size();
         let room = Room {
-            size: size.min(gucs::scratch_limit()),
-            reserve: gucs::scratch_reserve(),
+            size: size.min(gucs::SCRATCH_LIMIT.bytes()),
+            reserve: gucs::SCRATCH_RESERVE.bytes(),
             limits: self.limits,
         };
         let directory = relation.relation.directory();

@@ -139,7 +139,7 @@ impl<'a> RecommendCall<'a> {
             return "give it a longer duration and a larger max_bytes, or a larger table".to_owned();
         };
         // A quarter is left for the planner.
-        let is_over = whole > gucs::max_duration() * 3 / 4;
+        let is_over = whole > gucs::MAX_DURATION.time() * 3 / 4;
         let raised = if is_over { ", with a larger pg_io_probe.max_duration" } else { "" };
         format!("duration => '{} s' gives it enough turns{raised}", whole.as_secs() + 1)
     }
@@ -155,7 +155,7 @@ impl<'a> RecommendCall<'a> {
 
 /// Bounds of what weighs `weight` of `all` parts of its call.
 fn limits(bounds: Limits, given: Option<Duration>, weight: u32, all: u32) -> Result<Limits> {
-    let duration = gucs::share_of_duration(given, weight, all, gucs::row_duration() * weight)?;
+    let duration = gucs::share_of_duration(given, weight, all, gucs::ROW_DURATION.time() * weight)?;
     Ok(Limits { duration, ..bounds })
 }
 

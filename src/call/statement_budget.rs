@@ -47,7 +47,7 @@ fn account() -> StatementUse {
 pub(super) fn remaining() -> (Duration, Stop) {
     let StatementUse { used, running, .. } = account();
     let now = running.map_or(Duration::ZERO, |since| since.elapsed());
-    let of_cap = gucs::max_duration().saturating_sub(used + now);
+    let of_cap = gucs::MAX_DURATION.time().saturating_sub(used + now);
     let earlier = EARLIER_END.get().map(|end| end.saturating_duration_since(Instant::now()));
     match earlier {
         Some(left) if left < of_cap => (left, Stop::Timeout),

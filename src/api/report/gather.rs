@@ -217,7 +217,7 @@ impl Measurements {
     /// The bounds of each of `rows` rows that share this part of the time.
     fn limits(&self, part: Part, rows: usize) -> Result<Limits> {
         let given = Some(self.share(part));
-        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
+        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::ROW_DURATION.time())?;
         Ok(Limits { duration, ..self.bounds })
     }
 

@@ -137,7 +137,7 @@ pub(in crate::pg) unsafe fn apply(
     // SAFETY: the caller vouches for them.
     let oid = |index: *mut pg_sys::IndexOptInfo| unsafe { (*index).indexoid };
     // Catalogs have no corrections.
-    let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::correct_correlation();
+    let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::CORRECT_CORRELATION.get();
     let has_kept = is_wanted && has_kept(table, indexes.clone().map(oid));
     if !has_kept && TOLD.with_borrow(Option::is_none) {
         return;
@@ -215,7 +215,7 @@ fn correlation_of(index: pg_sys::Oid) -> Option<f64> {
         let (_, correlation) = told.as_ref().filter(|(indexes, _)| indexes.contains(&index))?;
         Some(*correlation)
     });
-    if told.is_some() || !gucs::correct_correlation() {
+    if told.is_some() || !gucs::CORRECT_CORRELATION.get() {
         return told;
     }
     INDEXES.with(|indexes| indexes.try_borrow().ok()?.get(&index)?.1)
