@@ -32,7 +32,7 @@ use crate::api::seqscan::Seqscan;
 use crate::api::sessions::OtherProcesses;
 use crate::api::sync::{self, Bench};
 use crate::api::{device, history, shared};
-use crate::call::{self, InTime, NamedEnum, Probe, ReadPath, arguments, figure};
+use crate::call::{self, NamedEnum, Probe, ReadPath, arguments, figure};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::{lock, server};
@@ -172,7 +172,7 @@ impl Measurements {
         lock::refuse_in_parallel()?;
         let started = Monotonic.now();
         let others = OtherProcesses::begin();
-        let (_in_time, left) = InTime::for_statement_timeout();
+        let (_in_time, left) = call::in_time();
         let rel = self.rel.or_else(facts::largest_table);
         let mut found = ReportDraft::begin(rel);
         let objects = found.run(Probe::Device, || Ok(device::rows()));

@@ -30,6 +30,7 @@ use pgrx::{pg_guard, pg_sys};
 pub(crate) use self::keep::keep;
 pub(crate) use self::kept::{Kept, kept};
 use crate::gucs;
+use crate::pg::backend::OnDrop;
 use crate::pg::compat::{self, CostEstimate};
 use crate::pg::storage::relation::Held;
 
@@ -191,21 +192,11 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
     })
 }
 
-/// Until this is dropped, the planner takes this correlation for some indexes, whatever is kept. Only for use
-/// while the planner sees another tablespace: otherwise its hook passes by most tables.
-pub(in crate::pg) struct Telling(());
-
-impl Telling {
-    pub(in crate::pg) fn begin(indexes: Vec<pg_sys::Oid>, correlation: f64) -> Self {
-        TOLD.set(Some((indexes, correlation)));
-        Self(())
-    }
-}
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        TOLD.set(None);
-    }
+/// Until the result is dropped, the planner takes this correlation for some indexes, whatever is kept. Only
+/// for use while the planner sees another tablespace: otherwise its hook passes by most tables.
+pub(in crate::pg) fn tell(indexes: Vec<pg_sys::Oid>, correlation: f64) -> OnDrop<impl FnMut()> {
+    TOLD.set(Some((indexes, correlation)));
+    OnDrop(|| TOLD.set(None))
 }
 
 /// The correlation that the planner is to take. Does not panic.
