@@ -36,7 +36,7 @@ pub(crate) use self::options::Options;
 pub(crate) use self::probe::Probe;
 pub(crate) use self::probed_place::ProbedPlace;
 pub(crate) use self::probed_relation::ProbedRelation;
-pub(crate) use self::statement_budget::InTime;
+pub(crate) use self::statement_budget::in_time;
 use crate::error::{Error, Result};
 use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};

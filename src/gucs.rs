@@ -14,14 +14,14 @@ use crate::pg::backend::executor;
 use crate::pg::backend::refused_setting::RefusedSetting;
 use crate::pg::backend::server::reserve_setting_prefix;
 
-struct Number {
+pub(crate) struct Number {
     declared: Setting<settings::Number>,
     value: GucSetting<i32>,
 }
 
 macro_rules! numbers {
     ($($setting:ident)+) => {
-        $(static $setting: Number = Number::of(settings::$setting);)+
+        $(pub(crate) static $setting: Number = Number::of(settings::$setting);)+
         static NUMBERS: [&Number; settings::NUMBERS.len()] = [$(&$setting),+];
     };
 }
@@ -57,23 +57,27 @@ impl Number {
     }
 
     /// As a number of milliseconds.
-    fn time(&self) -> Duration {
+    pub(crate) fn time(&self) -> Duration {
         Duration::from_millis(self.get().into())
     }
 
     /// As a number of MiB, in bytes.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.get()) << 20
     }
 
     /// What was asked for; an error if it is over this cap.
-    fn allows<T: From<u32> + PartialOrd + Display>(&self, what: &str, asked: T) -> Result<T> {
+    pub(crate) fn allows<T: From<u32> + PartialOrd + Display>(&self, what: &str, asked: T) -> Result<T> {
         let cap = T::from(self.get());
         if asked > cap { Err(self.exceeded(what, asked, cap)) } else { Ok(asked) }
     }
 
     /// What was asked for, or else this cap; a cap of zero is none.
-    fn bounds<T: From<u32> + PartialOrd + Display>(&self, what: &str, asked: Option<T>) -> Result<Option<T>> {
+    pub(crate) fn bounds<T: From<u32> + PartialOrd + Display>(
+        &self,
+        what: &str,
+        asked: Option<T>,
+    ) -> Result<Option<T>> {
         match self.get() {
             0 => Ok(asked),
             cap => asked.map_or(Ok(T::from(cap)), |asked| self.allows(what, asked)).map(Some),
@@ -88,7 +92,9 @@ impl Number {
     }
 }
 
-static CORRECT_CORRELATION: GucSetting<bool> = GucSetting::<bool>::new(settings::CORRECT_CORRELATION.value);
+/// Does the planner take the correlations that are kept?
+pub(crate) static CORRECT_CORRELATION: GucSetting<bool> =
+    GucSetting::<bool>::new(settings::CORRECT_CORRELATION.value);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);
 
 thread_local! {
@@ -124,11 +130,6 @@ pub(crate) fn define() {
     reserve_setting_prefix(c"pg_io_probe");
 }
 
-/// Does the planner take the correlations that are kept?
-pub(crate) fn correct_correlation() -> bool {
-    CORRECT_CORRELATION.get()
-}
-
 /// Refuses while the configured value of a cap is not known.
 pub(crate) fn check_caps() -> Result<()> {
     REFUSED.with_borrow(|all| all.iter().find(|cap| cap.counts()).map_or(Ok(()), |cap| Err(unknown(cap))))
@@ -147,16 +148,6 @@ fn unknown(cap: &RefusedSetting) -> Error {
     }
 }
 
-/// Longest time of one statement's probes.
-pub(crate) fn max_duration() -> Duration {
-    MAX_DURATION.time()
-}
-
-/// Longest time of a row where the call gives none.
-pub(crate) fn row_duration() -> Duration {
-    ROW_DURATION.time()
-}
-
 /// Longest time of a part of a call that weighs `weight` of `all`: its share of the duration that the call
 /// gives. Without one it is `usual`, and all parts together leave half of the cap to others.
 pub(crate) fn share_of_duration(
@@ -168,28 +159,18 @@ pub(crate) fn share_of_duration(
     let share = |whole: Duration| whole * weight / all.max(1);
     match given {
         Some(given) => Ok(share(capped_duration("duration", given)?)),
-        None => Ok(usual.min(share(max_duration() / 2))),
+        None => Ok(usual.min(share(MAX_DURATION.time() / 2))),
     }
 }
 
 /// The time that `what` asks a call to take; an error if it is over the cap.
 pub(crate) fn capped_duration(what: &str, asked: Duration) -> Result<Duration> {
-    let cap = max_duration();
+    let cap = MAX_DURATION.time();
     if asked > cap {
         let [asked, cap] = [asked, cap].map(|time| format!("{} ms", time.as_micros() as f64 / 1e3));
         return Err(MAX_DURATION.exceeded(what, asked, cap));
     }
     Ok(asked)
-}
-
-/// Most bytes of all scratch files of a call together.
-pub(crate) fn scratch_limit() -> u64 {
-    SCRATCH_LIMIT.bytes()
-}
-
-/// Bytes that a scratch file must leave free.
-pub(crate) fn scratch_reserve() -> u64 {
-    SCRATCH_RESERVE.bytes()
 }
 
 /// The byte budget of a row: as asked for, or the default, which gives way to the cap.
@@ -205,21 +186,6 @@ pub(crate) fn bytes(asked: Option<u64>) -> Result<u64> {
 /// The depth of a row: as asked for, or the default, which gives way to the cap.
 pub(crate) fn depth(asked: Option<u32>, default: u32) -> Result<u32> {
     asked.map_or(Ok(MAX_DEPTH.get().min(default)), |asked| MAX_DEPTH.allows("depth", asked))
-}
-
-/// A concurrency, which the same cap bounds.
-pub(crate) fn concurrency(asked: u32) -> Result<u32> {
-    MAX_DEPTH.allows("concurrency", asked)
-}
-
-/// Requests a second, if limited.
-pub(crate) fn iops(asked: Option<u32>) -> Result<Option<u32>> {
-    MAX_IOPS.bounds("max_iops", asked)
-}
-
-/// MiB a second, if limited.
-pub(crate) fn mib_s(asked: Option<u32>) -> Result<Option<u32>> {
-    MAX_MIB_PER_S.bounds("max_mib_s", asked)
 }
 
 /// The share of its time that a probe may have requests in flight, if limited: as asked for in percent, or

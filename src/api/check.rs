@@ -249,7 +249,7 @@ fn scratch_file_on(object: &Object) -> CheckRow {
     let fs_type = placement.mount.map(|mount| mount.fs_type).unwrap_or_default();
     let free = placement.file_system.map_or(0, |file_system| file_system.free_bytes);
     let value = format!("{fs_type}, {} MB free", free >> 20);
-    if free < gucs::scratch_limit().saturating_add(gucs::scratch_reserve()) {
+    if free < gucs::SCRATCH_LIMIT.bytes().saturating_add(gucs::SCRATCH_RESERVE.bytes()) {
         let advice =
             "It takes at most pg_io_probe.scratch_limit and leaves pg_io_probe.scratch_reserve free.";
         missing(item, value, advice)

@@ -99,7 +99,7 @@ fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Opti
     } else if !index.is_valid {
         caveats.refuse("it is not valid: no query uses it");
     } else {
-        let samples = indexes::samples(relation.oid().to_u32(), index.index, gucs::max_duration());
+        let samples = indexes::samples(relation.oid().to_u32(), index.index, gucs::MAX_DURATION.time());
         if samples.is_none() {
             caveats.partial("another session holds a strong lock on it, or it is gone");
         }

@@ -97,19 +97,14 @@ pub(super) const READS_ALONE: &str = "reads alone";
 pub(super) const WRITES_ALONE: &str = "writes alone";
 pub(super) const CELL: &str = "cell";
 
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writing {
-    Data,
-    Sequential,
-    Wal,
+named! {
+    /// What is written.
+    pub(super) enum Writing: "way of writing", "ways of writing" {
+        Data = "data",
+        Sequential = "sequential",
+        Wal = "wal",
+    }
 }
-
-named!(Writing, "way of writing", "ways of writing", {
-    Data = "data",
-    Sequential = "sequential",
-    Wal = "wal",
-});
 
 /// What a load is to be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,7 +307,7 @@ impl Measured {
 
     /// Most bytes of the scratch files of each side: together they have no more than the limit on such files.
     fn scratch_bytes(&self) -> [u64; 2] {
-        let limit = gucs::scratch_limit();
+        let limit = gucs::SCRATCH_LIMIT.bytes();
         let most = |bytes: u64| bytes.min(ProbedPlace::MOST_SCRATCH);
         match (self.candidate, self.writing) {
             (None, Writing::Wal) => [0, wal::segment_bytes()],

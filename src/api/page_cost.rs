@@ -87,6 +87,6 @@ fn of_concurrencies(concurrencies: Vec<Option<i32>>) -> Result<Vec<u32>> {
         let depth = u32::try_from(concurrency).map_err(|_| {
             Error::invalid(format!("concurrencies must not be negative, as {concurrency} is"))
         })?;
-        gucs::concurrency(depth)
+        gucs::MAX_DEPTH.allows("concurrency", depth)
     })
 }

@@ -75,15 +75,14 @@ pub(super) fn seed(options: &Options) -> Result<Option<i64>> {
     seed.map(|seed| i64::try_from(seed).map_err(too_large)).transpose()
 }
 
-/// What the requests do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Read,
-    Write,
-    PingPong,
+named! {
+    /// What the requests do.
+    enum Mode: "mode", "modes" {
+        Read = "read",
+        Write = "write",
+        PingPong = "pingpong",
+    }
 }
-
-named!(Mode, "mode", "modes", { Read = "read", Write = "write", PingPong = "pingpong" });
 
 /// What is to be measured.
 struct Ping {
@@ -140,8 +139,8 @@ impl Ping {
     fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
         let size = SCRATCH_BLOCKS * relation.block_size();
         let room = Room {
-            size: size.min(gucs::scratch_limit()),
-            reserve: gucs::scratch_reserve(),
+            size: size.min(gucs::SCRATCH_LIMIT.bytes()),
+            reserve: gucs::SCRATCH_RESERVE.bytes(),
             limits: self.limits,
         };
         let directory = relation.relation.directory();

@@ -61,16 +61,15 @@ fn io_probe_recommend(
     })
 }
 
-/// What a cost of 1 stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// A page read in sequence.
-    SeqPage,
-    /// The unit in which the costs of the CPU are right.
-    Cpu,
+named! {
+    /// What a cost of 1 stands for.
+    pub(super) enum Unit: "unit", "units" {
+        /// A page read in sequence.
+        SeqPage = "seq_page",
+        /// The unit in which the costs of the CPU are right.
+        Cpu = "cpu",
+    }
 }
-
-named!(Unit, "unit", "units", { SeqPage = "seq_page", Cpu = "cpu" });
 
 /// What advice is asked for, and what may be done for it.
 pub(super) struct RecommendRequest {
@@ -140,7 +139,7 @@ impl<'a> RecommendCall<'a> {
             return "give it a longer duration and a larger max_bytes, or a larger table".to_owned();
         };
         // A quarter is left for the planner.
-        let is_over = whole > gucs::max_duration() * 3 / 4;
+        let is_over = whole > gucs::MAX_DURATION.time() * 3 / 4;
         let raised = if is_over { ", with a larger pg_io_probe.max_duration" } else { "" };
         format!("duration => '{} s' gives it enough turns{raised}", whole.as_secs() + 1)
     }
@@ -156,7 +155,7 @@ impl<'a> RecommendCall<'a> {
 
 /// Bounds of what weighs `weight` of `all` parts of its call.
 fn limits(bounds: Limits, given: Option<Duration>, weight: u32, all: u32) -> Result<Limits> {
-    let duration = gucs::share_of_duration(given, weight, all, gucs::row_duration() * weight)?;
+    let duration = gucs::share_of_duration(given, weight, all, gucs::ROW_DURATION.time() * weight)?;
     Ok(Limits { duration, ..bounds })
 }
 
@@ -177,10 +176,14 @@ impl RecommendRequest {
         }
         rows.extend(readahead::rows(&recommend, &places)?);
         rows.extend(io_method::rows(&recommend, &places)?);
-        rows.extend(wal::row(&recommend)?);
+        if recommend.wants(Setting::WalSyncMethod) {
+            rows.push(wal::row(&recommend)?);
+        }
         rows.extend(flush::rows(&recommend, &places)?);
         rows.extend(flush::completion_target(&recommend));
-        rows.extend(vacuum::row(&recommend, &places)?);
+        if recommend.wants(Setting::AutovacuumVacuumCostLimit) {
+            rows.push(vacuum::row(&recommend, &places)?);
+        }
         Ok(rows)
     }
 

@@ -86,14 +86,13 @@ fn io_probe_report_full(
     })
 }
 
-/// The form in which a report is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Text,
-    Html,
+named! {
+    /// The form in which a report is shown.
+    enum Format: "format", "formats" {
+        Text = "text",
+        Html = "html",
+    }
 }
-
-named!(Format, "format", "formats", { Text = "text", Html = "html" });
 
 /// A line of a report, measured or stored.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
@@ -256,38 +255,35 @@ fn measured(
     .lines()
 }
 
-/// What the storage was bought for.
-#[derive(Debug, Default, Clone, Copy)]
-struct Promised {
-    /// Rate of a scan past all caches.
-    mib_s: Option<f64>,
-    /// Reads a second at the fastest depth.
-    iops: Option<f64>,
-    /// 99th percentile of single reads.
-    p99_us: Option<f64>,
-    /// Rate of long writes past the page cache.
-    write_mib_s: Option<f64>,
-    /// Random writes a second at the faster depth.
-    write_iops: Option<f64>,
-    /// Time of a flush of the WAL as the server does it, and 99th percentile.
-    commit_us: Option<f64>,
-    commit_p99_us: Option<f64>,
+macro_rules! promised {
+    ($($(#[$doc:meta])* $name:ident)+) => {
+        /// What the storage was bought for.
+        #[derive(Debug, Default, Clone, Copy)]
+        struct Promised {
+            $($(#[$doc])* $name: Option<f64>,)+
+        }
+
+        impl Promised {
+            fn parse(promised: Option<JsonbText>) -> Result<Self> {
+                let given = Options::of("promised", "promise", promised, &[$(stringify!($name)),+])?;
+                Ok(Self { $($name: given.positive(stringify!($name))?,)+ })
+            }
+        }
+    };
 }
 
-impl Promised {
-    fn parse(promised: Option<JsonbText>) -> Result<Self> {
-        let names = ["mib_s", "iops", "p99_us", "write_mib_s", "write_iops", "commit_us", "commit_p99_us"];
-        let given = Options::of("promised", "promise", promised, &names)?;
-        let [mib_s, iops, p99_us, write_mib_s, write_iops, commit_us, commit_p99_us] =
-            names.map(|name| given.positive(name));
-        Ok(Self {
-            mib_s: mib_s?,
-            iops: iops?,
-            p99_us: p99_us?,
-            write_mib_s: write_mib_s?,
-            write_iops: write_iops?,
-            commit_us: commit_us?,
-            commit_p99_us: commit_p99_us?,
-        })
-    }
+promised! {
+    /// Rate of a scan past all caches.
+    mib_s
+    /// Reads a second at the fastest depth.
+    iops
+    /// 99th percentile of single reads.
+    p99_us
+    /// Rate of long writes past the page cache.
+    write_mib_s
+    /// Random writes a second at the faster depth.
+    write_iops
+    /// Time of a flush of the WAL as the server does it, and 99th percentile.
+    commit_us
+    commit_p99_us
 }

@@ -72,14 +72,13 @@ fn io_probe_sustain(
     })
 }
 
-/// How it reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pattern {
-    Random,
-    Sequential,
+named! {
+    /// How it reads.
+    enum Pattern: "pattern", "patterns" {
+        Random = "random",
+        Sequential = "sequential",
+    }
 }
-
-named!(Pattern, "pattern", "patterns", { Random = "random", Sequential = "sequential" });
 
 /// What is to be measured.
 struct Sustaining {

@@ -67,23 +67,16 @@ pub(super) fn direct_ways() -> Result<Vec<(Pattern, WriteWay)>> {
     Ok([Pattern::Random, Pattern::Sequential].iter().flat_map(|pattern| pattern.ways(depth)).collect())
 }
 
-/// Who writes so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pattern {
-    Random,
-    Sequential,
-    Checkpoint,
-    Backend,
-    Copy,
+named! {
+    /// Who writes so.
+    pub(super) enum Pattern: "pattern", "patterns" {
+        Random = "random",
+        Sequential = "sequential",
+        Checkpoint = "checkpoint",
+        Backend = "backend",
+        Copy = "copy",
+    }
 }
-
-named!(Pattern, "pattern", "patterns", {
-    Random = "random",
-    Sequential = "sequential",
-    Checkpoint = "checkpoint",
-    Backend = "backend",
-    Copy = "copy",
-});
 
 impl Pattern {
     /// Its ways to write: one row each.

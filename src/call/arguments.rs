@@ -11,18 +11,17 @@ use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::interval::SqlInterval;
 
-/// The three ways in which a page travels, in the order of their rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadPath {
-    /// O_DIRECT, large requests at a depth.
-    Direct,
-    /// Through the buffer manager, as the server itself reads.
-    Server,
-    /// Through the OS page cache, one block a call.
-    Os,
+named! {
+    /// The three ways in which a page travels, in the order of their rows.
+    pub(crate) enum ReadPath: "path", "paths" {
+        /// O_DIRECT, large requests at a depth.
+        Direct = "direct",
+        /// Through the buffer manager, as the server itself reads.
+        Server = "server",
+        /// Through the OS page cache, one block a call.
+        Os = "os",
+    }
 }
-
-named!(ReadPath, "path", "paths", { Direct = "direct", Server = "server", Os = "os" });
 
 /// A relation must be named.
 pub(crate) fn relation(rel: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {

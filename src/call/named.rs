@@ -67,9 +67,20 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
     }
 }
 
-/// Gives an enum the names of its variants, in this order:
-/// `named!(ReadPath, "path", "paths", { Os = "os" })`; before the braces `every "all",` if a word means all.
+/// An enum whose variants have names: `named! { enum ReadPath: "path", "paths" { Os = "os" } }`. Or the names
+/// of one of another crate, with `every` if a word means all of them:
+/// `named!(Section, "section", "sections", every "all", { OneWrite = "one_write" })`.
 macro_rules! named {
+    (
+        $(#[$of_type:meta])* $vis:vis enum $type:ident: $one:literal, $several:literal
+        { $($(#[$of_variant:meta])* $variant:ident = $name:literal),+ $(,)? }
+    ) => {
+        $(#[$of_type])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $vis enum $type { $($(#[$of_variant])* $variant),+ }
+
+        $crate::call::named::named!($type, $one, $several, { $($variant = $name),+ });
+    };
     (
         $type:ident, $one:literal, $several:literal, $(every $every:literal,)?
         { $($variant:ident = $name:literal),+ $(,)? }

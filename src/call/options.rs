@@ -146,7 +146,7 @@ impl Options {
     /// in them.
     pub(crate) fn limits(&self, duration: Option<SqlInterval>, rows: usize) -> Result<Limits> {
         let given = arguments::duration(duration)?;
-        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
+        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::ROW_DURATION.time())?;
         Ok(Limits { duration, ..self.bounds()? })
     }
 
@@ -155,10 +155,10 @@ impl Options {
     pub(crate) fn bounds(&self) -> Result<Limits> {
         let bytes = self.amount(AMOUNTS[0], pg_sys::BLCKSZ.into())?;
         Ok(Limits {
-            duration: gucs::max_duration(),
+            duration: gucs::MAX_DURATION.time(),
             max_bytes: gucs::bytes(bytes.map(|bytes| bytes as u64))?,
-            max_iops: gucs::iops(self.rate(OptionName::MaxIops)?)?,
-            max_mib_s: gucs::mib_s(self.rate(OptionName::MaxMibS)?)?,
+            max_iops: gucs::MAX_IOPS.bounds("max_iops", self.rate(OptionName::MaxIops)?)?,
+            max_mib_s: gucs::MAX_MIB_PER_S.bounds("max_mib_s", self.rate(OptionName::MaxMibS)?)?,
             max_util: gucs::util(self.number(OptionName::MaxUtilPct.name(), "from 0.01 to 100", |n| {
                 (0.01..=100.0).contains(&n)
             })?)?,

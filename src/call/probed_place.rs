@@ -89,8 +89,8 @@ impl ProbedPlace {
         limits: Limits,
         should_stop: &mut StopCheck<'_>,
     ) -> budget::Outcome<(Scratch, Option<ScratchName>)> {
-        let size = size.min(gucs::scratch_limit());
-        let room = Room { size, reserve: gucs::scratch_reserve(), limits };
+        let size = size.min(gucs::SCRATCH_LIMIT.bytes());
+        let room = Room { size, reserve: gucs::SCRATCH_RESERVE.bytes(), limits };
         let location = self.scratch_location();
         if !self.needs_names() {
             return Ok((Scratch::create(location, room, fill, should_stop)?, None));

@@ -10,7 +10,7 @@ use io_probe_core::run::budget::Stop;
 
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::{server, timer};
+use crate::pg::backend::{OnDrop, server, timer};
 
 /// What a statement has used.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ fn account() -> StatementUse {
 pub(super) fn remaining() -> (Duration, Stop) {
     let StatementUse { used, running, .. } = account();
     let now = running.map_or(Duration::ZERO, |since| since.elapsed());
-    let of_cap = gucs::max_duration().saturating_sub(used + now);
+    let of_cap = gucs::MAX_DURATION.time().saturating_sub(used + now);
     let earlier = EARLIER_END.get().map(|end| end.saturating_duration_since(Instant::now()));
     match earlier {
         Some(left) if left < of_cap => (left, Stop::Timeout),
@@ -61,31 +61,19 @@ pub(super) fn exhausted() -> Option<Stop> {
     if left.is_zero() { Some(stop) } else { account().ended }
 }
 
-/// Until it is dropped, also by unwinding, probes end in time for a statement_timeout.
-pub(crate) struct InTime {
-    before: Option<Instant>,
-}
-
 /// Of what a statement_timeout leaves, this part is kept for the rows: within these bounds.
 const KEPT: u32 = 10;
 const KEPT_MOST: Duration = Duration::from_secs(1);
 
-impl InTime {
-    /// Also the time that is left if that is a matter of the statement_timeout.
-    pub(crate) fn for_statement_timeout() -> (Self, Option<Duration>) {
-        let before = EARLIER_END.get();
-        let left = timer::statement_timeout_left().map(|left| left - (left / KEPT).min(KEPT_MOST));
-        if let Some(left) = left {
-            EARLIER_END.set(Some(Instant::now() + left));
-        }
-        (Self { before }, left)
+/// Until the first is dropped, also by unwinding, probes end in time for a statement_timeout. The second is
+/// the time that is left if that is a matter of it.
+pub(crate) fn in_time() -> (OnDrop<impl FnMut()>, Option<Duration>) {
+    let before = EARLIER_END.get();
+    let left = timer::statement_timeout_left().map(|left| left - (left / KEPT).min(KEPT_MOST));
+    if let Some(left) = left {
+        EARLIER_END.set(Some(Instant::now() + left));
     }
-}
-
-impl Drop for InTime {
-    fn drop(&mut self) {
-        EARLIER_END.set(self.before);
-    }
+    (OnDrop(move || EARLIER_END.set(before)), left)
 }
 
 /// Notes why a probe has ended. A device that was too slow for it is too slow for the next one.

@@ -24,3 +24,12 @@ pub(crate) use encoding::Text;
 pub(crate) use interval::SqlInterval;
 pub(crate) use json::JsonbText;
 pub(crate) use rows::Rows;
+
+/// Does this when it is dropped, also by unwinding.
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}

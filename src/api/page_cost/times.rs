@@ -88,7 +88,7 @@ pub(in crate::api) fn limits(
     let duration = gucs::share_of_duration(given, weight, all, DURATION)?;
     let rough_after = given.is_none().then_some(duration);
     // Of the cap a quarter is left to others.
-    let most = gucs::max_duration() * 3 / 4 * weight / all.max(1);
+    let most = gucs::MAX_DURATION.time() * 3 / 4 * weight / all.max(1);
     let duration = rough_after.map_or(duration, |short| (2 * short).min(most));
     let most = Limits { duration, precision: bounds.precision.or(Some(PRECISION)), ..bounds };
     Ok(PageLimits { most, rough_after })

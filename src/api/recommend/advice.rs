@@ -9,32 +9,35 @@ use io_probe_surface::value::{Json, Relation, Text};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
+use crate::call::Failure;
 use crate::call::named::{NamedEnum, named};
+use crate::error::{Error, Result};
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::{self, SettingValue};
 
-/// A setting, in the order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::api) enum Setting {
-    RandomPageCost,
-    SeqPageCost,
-    EffectiveIoConcurrency,
-    MaintenanceIoConcurrency,
-    Correlation,
-    ReadAheadKb,
-    IoMethod,
-    IoWorkers,
-    IoMinWorkers,
-    IoMaxWorkers,
-    IoMaxConcurrency,
-    IoCombineLimit,
-    IoMaxCombineLimit,
-    WalSyncMethod,
-    CheckpointFlushAfter,
-    BackendFlushAfter,
-    BgwriterFlushAfter,
-    CheckpointCompletionTarget,
-    AutovacuumVacuumCostLimit,
+named! {
+    /// A setting, in the order of the rows.
+    pub(in crate::api) enum Setting: "setting", "settings" {
+        RandomPageCost = "random_page_cost",
+        SeqPageCost = "seq_page_cost",
+        EffectiveIoConcurrency = "effective_io_concurrency",
+        MaintenanceIoConcurrency = "maintenance_io_concurrency",
+        Correlation = "correlation",
+        ReadAheadKb = "read_ahead_kb",
+        IoMethod = "io_method",
+        IoWorkers = "io_workers",
+        IoMinWorkers = "io_min_workers",
+        IoMaxWorkers = "io_max_workers",
+        IoMaxConcurrency = "io_max_concurrency",
+        IoCombineLimit = "io_combine_limit",
+        IoMaxCombineLimit = "io_max_combine_limit",
+        WalSyncMethod = "wal_sync_method",
+        CheckpointFlushAfter = "checkpoint_flush_after",
+        BackendFlushAfter = "backend_flush_after",
+        BgwriterFlushAfter = "bgwriter_flush_after",
+        CheckpointCompletionTarget = "checkpoint_completion_target",
+        AutovacuumVacuumCostLimit = "autovacuum_vacuum_cost_limit",
+    }
 }
 
 /// Why a value in force that seems worse than another one is neither kept nor left.
@@ -75,28 +78,6 @@ impl Setting {
     }
 }
 
-named!(Setting, "setting", "settings", {
-    RandomPageCost = "random_page_cost",
-    SeqPageCost = "seq_page_cost",
-    EffectiveIoConcurrency = "effective_io_concurrency",
-    MaintenanceIoConcurrency = "maintenance_io_concurrency",
-    Correlation = "correlation",
-    ReadAheadKb = "read_ahead_kb",
-    IoMethod = "io_method",
-    IoWorkers = "io_workers",
-    IoMinWorkers = "io_min_workers",
-    IoMaxWorkers = "io_max_workers",
-    IoMaxConcurrency = "io_max_concurrency",
-    IoCombineLimit = "io_combine_limit",
-    IoMaxCombineLimit = "io_max_combine_limit",
-    WalSyncMethod = "wal_sync_method",
-    CheckpointFlushAfter = "checkpoint_flush_after",
-    BackendFlushAfter = "backend_flush_after",
-    BgwriterFlushAfter = "bgwriter_flush_after",
-    CheckpointCompletionTarget = "checkpoint_completion_target",
-    AutovacuumVacuumCostLimit = "autovacuum_vacuum_cost_limit",
-});
-
 /// Doubts of a row without advice: with that argument there might be some.
 pub(super) const NEEDS_COLD: &str = "needs cold";
 pub(super) const NEEDS_WRITES: &str = "needs writes";
@@ -104,6 +85,59 @@ pub(super) const NEEDS_WRITES: &str = "needs writes";
 pub(super) const NOT_LOOKED_AT: &str = "not looked at";
 /// Doubt of another row without advice.
 pub(in crate::api) const UNKNOWN: &str = "unknown";
+
+const GONE: &str = "not measured: the table was dropped meanwhile, or you lost the right to read it";
+
+/// Why there is no advice.
+pub(super) enum Lacking {
+    /// The relation is gone by now, or the right to read it.
+    Gone,
+    /// With this doubt, for this reason.
+    Why(&'static str, Text),
+    Failed(Error),
+}
+
+/// What advice rests on, or why there is none.
+pub(super) type Found<T> = std::result::Result<T, Lacking>;
+
+pub(super) const NOT_COLD: Lacking = Lacking::Why(
+    NEEDS_COLD,
+    Text::Borrowed(
+        "not measured: it needs cold => true, which drops the blocks that it reads from the OS cache, and so \
+         EXECUTE on io_probe_evict",
+    ),
+);
+
+impl Lacking {
+    pub(super) fn unknown(why: impl Into<Text>) -> Self {
+        Self::Why(UNKNOWN, why.into())
+    }
+
+    /// The doubt of a row, and its reason.
+    pub(super) fn told(self) -> Result<(&'static str, Text)> {
+        match self {
+            Self::Gone => Ok((UNKNOWN, GONE.into())),
+            Self::Why(doubt, why) => Ok((doubt, why)),
+            Self::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl From<Error> for Lacking {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Failure> for Lacking {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unsupported(why) => Self::unknown(format!("not measured: {why}")),
+            Failure::NotBegun(stop) => Self::unknown(stop.to_string()),
+            Failure::Error(error) => Self::Failed(error),
+        }
+    }
+}
 
 /// A row, and what it says beyond its columns.
 #[derive(Debug, Clone)]
@@ -256,15 +290,21 @@ impl Recommendation {
     }
 
     /// There is no advice, for this reason.
-    pub(super) fn unknown(self, why: impl Into<String>) -> Self {
+    pub(super) fn unknown(self, why: impl Into<Text>) -> Self {
         self.without(UNKNOWN, why)
     }
 
     /// There is no advice, for this reason; `needs` is one of the doubts above.
-    pub(super) fn without(mut self, needs: &'static str, why: impl Into<String>) -> Self {
-        self.row.why = why.into().into();
+    pub(super) fn without(mut self, needs: &'static str, why: impl Into<Text>) -> Self {
+        self.row.why = why.into();
         self.row.doubt = Some(needs);
         self
+    }
+
+    /// There is no advice, for this reason.
+    pub(super) fn lacking(self, lacking: Lacking) -> Result<Self> {
+        let (doubt, why) = lacking.told()?;
+        Ok(self.without(doubt, why))
     }
 
     /// Adds what went on beside the measurement, if anything did.

@@ -16,8 +16,8 @@ use io_probe_surface::doubt::Doubt;
 use pgrx::pg_sys;
 use serde_json::{Value, json};
 
-use super::advice::{NEEDS_WRITES, Recommendation, SEEMS_BETTER, Setting};
-use super::place::{GONE, Opened, TablespaceTarget};
+use super::advice::{Found, Lacking, NEEDS_WRITES, Recommendation, SEEMS_BETTER, Setting};
+use super::place::{Candidate, TablespaceTarget};
 use super::{PARTS_OF_WRITES, RecommendCall, io_method};
 use crate::api::direct_reads;
 use crate::api::shared::{self, CONTRADICTED, us};
@@ -53,8 +53,24 @@ pub(super) fn rows(
     if let Some(why) = needless() {
         return Ok(rows.map(|(_, row)| row.keep(why)).collect());
     }
-    let judge = Judge::of(recommend, places, &open)?;
-    Ok(rows.map(|(setting, row)| judge.judged(setting, row)).collect())
+    if !recommend.request.writes {
+        let why = "not measured: it takes writes => true, which writes a scratch file in the tablespace of \
+             the largest table, makes others wait meanwhile, and needs EXECUTE on io_probe_sync";
+        return Ok(rows.map(|(_, row)| row.without(NEEDS_WRITES, why)).collect());
+    }
+    let largest = TablespaceTarget::largest(places);
+    let used = largest.as_ref().ok().map(|(_, relation)| relation.oid);
+    let rows = rows.map(|(setting, row)| (setting, row.used(used)));
+    let judge = Judge { recommend, ways: ways(&open) };
+    match largest.and_then(|(place, relation)| judge.measured(place, relation)) {
+        Ok((found, doubt)) => {
+            Ok(rows.map(|(setting, row)| judge.judged(setting, row, &found).beside(doubt)).collect())
+        }
+        Err(lacking) => {
+            let (doubt, why) = lacking.told()?;
+            Ok(rows.map(|(_, row)| row.without(doubt, why.clone())).collect())
+        }
+    }
 }
 
 /// The row of checkpoint_completion_target, if it is wanted.
@@ -125,48 +141,23 @@ fn ways(open: &[Setting]) -> Vec<WriteWay> {
 struct Judge<'a> {
     recommend: &'a RecommendCall<'a>,
     ways: Vec<WriteWay>,
-    relation: Option<pg_sys::Oid>,
-    /// What was measured, or why nothing was, with the doubt of such a row.
-    found: std::result::Result<(Flushes, Option<Doubt>), NotMeasured>,
 }
 
-enum NotMeasured {
-    NeedsWrites,
-    Because(String),
-}
-
-impl<'a> Judge<'a> {
-    fn of(recommend: &'a RecommendCall<'a>, places: &[TablespaceTarget], open: &[Setting]) -> Result<Self> {
-        let judge =
-            Self { recommend, ways: ways(open), relation: None, found: Err(NotMeasured::NeedsWrites) };
-        if !recommend.request.writes {
-            return Ok(judge);
-        }
-        let (place, relation) = match TablespaceTarget::largest(places) {
-            Ok(largest) => largest,
-            Err(why) => return Ok(judge.because(why)),
-        };
-        let judge = Self { relation: Some(relation.oid), ..judge };
-        let turn = flushes::turn_length(recommend.writes_limits.duration, judge.ways.len());
+impl Judge<'_> {
+    /// What is written in the tablespace of this relation, which is read meanwhile.
+    fn measured(&self, place: &TablespaceTarget, relation: Candidate) -> Found<(Flushes, Option<Doubt>)> {
+        let recommend = self.recommend;
+        let turn = flushes::turn_length(recommend.writes_limits.duration, self.ways.len());
         if turn < LEAST_TURN {
             let times = LEAST_TURN.as_secs_f64() / turn.as_secs_f64().max(1e-9);
-            let why = judge.lacks_time(times);
-            return Ok(judge.because(why));
+            return Err(Lacking::unknown(self.lacks_time(times)));
         }
-        let probed = match place.open(recommend.call, relation)? {
-            Opened::Relation(probed) => probed,
-            Opened::Gone => return Ok(judge.because(GONE)),
-            Opened::NotMeasured(why) => return Ok(judge.because(why)),
-        };
-        match recommend.call.attempt(|| judge.write(&probed), |(found, _)| found.stop) {
-            Ok((found, _)) if found.is_void() => Ok(judge.because(CONTRADICTED)),
-            Ok(found) => Ok(Self { found: Ok(found), ..judge }),
-            Err(failure) => Ok(judge.because(io_method::why_not(failure)?)),
+        let probed = place.open(recommend.call, relation)?;
+        let (found, doubt) = recommend.call.attempt(|| self.write(&probed), |(found, _)| found.stop)?;
+        if found.is_void() {
+            return Err(Lacking::unknown(CONTRADICTED));
         }
-    }
-
-    fn because(self, why: impl Into<String>) -> Self {
-        Self { found: Err(NotMeasured::Because(why.into())), ..self }
+        Ok((found, doubt))
     }
 
     /// Writes a scratch file in the relation's tablespace, while the relation is read.
@@ -216,25 +207,9 @@ impl<'a> Judge<'a> {
         Ok((found?, shared::worst(surroundings.is_disturbed(), &surroundings.held_back)))
     }
 
-    fn judged(&self, setting: Setting, row: Recommendation) -> Recommendation {
-        let row = row.used(self.relation);
-        let (found, doubt) = match &self.found {
-            Ok(found) => found,
-            Err(NotMeasured::Because(why)) => return row.unknown(why.clone()),
-            Err(NotMeasured::NeedsWrites) => {
-                return row.without(
-                    NEEDS_WRITES,
-                    "not measured: it takes writes => true, which writes a scratch file in the tablespace of \
-                     the largest table, makes others wait meanwhile, and needs EXECUTE on io_probe_sync",
-                );
-            }
-        };
-        let row = row.rests_on("ways", self.evidence(order(setting), found));
-        self.flush_after(setting, row, found).beside(*doubt)
-    }
-
-    fn flush_after(&self, setting: Setting, row: Recommendation, found: &Flushes) -> Recommendation {
+    fn judged(&self, setting: Setting, row: Recommendation, found: &Flushes) -> Recommendation {
         let order = order(setting);
+        let row = row.rests_on("ways", self.evidence(order, found));
         let Some(never) = self.ways.iter().position(|way| way.order == order) else { return row };
         let blocks = compared(order);
         let mut sides = [(never, 0), (never + 1, blocks)];

@@ -16,11 +16,11 @@ use io_probe_surface::doubt::Doubt;
 use serde_json::{Value, json};
 
 use super::RecommendCall;
-use super::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting};
-use super::place::{GONE, Opened, TablespaceTarget};
+use super::advice::{Found, Lacking, NOT_COLD, Recommendation, SEEMS_BETTER, Setting};
+use super::place::{Candidate, TablespaceTarget};
 use crate::api::shared::{self, us};
 use crate::call::arguments::seed;
-use crate::call::{Failure, NamedEnum, Outcome, ProbedRelation, figure};
+use crate::call::{NamedEnum, Outcome, ProbedRelation, figure};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::server;
@@ -190,50 +190,16 @@ pub(super) fn rows(
     if rows.is_empty() {
         return Ok(rows);
     }
-    let (place, relation) = match TablespaceTarget::largest(places) {
-        Ok(largest) => largest,
-        Err(why) => return Ok(all(rows, |row| row.unknown(why))),
-    };
-    let rows = all(rows, |row| row.used(Some(relation.oid)));
-    if !recommend.request.cold {
-        return Ok(all(rows, |row| {
-            row.without(
-                NEEDS_COLD,
-                "not measured: it needs cold => true, which drops the blocks that it reads from the OS \
-                 cache, and so EXECUTE on io_probe_evict",
-            )
-        }));
-    }
-    if server::reads_direct() {
-        return Ok(all(rows, |row| {
-            row.unknown("not measured: with debug_io_direct the server reads past the OS cache")
-        }));
-    }
-    let relation = match place.open(recommend.call, relation)? {
-        Opened::Relation(relation) => relation,
-        Opened::Gone => return Ok(all(rows, |row| row.unknown(GONE))),
-        Opened::NotMeasured(why) => return Ok(all(rows, |row| row.unknown(why.clone()))),
-    };
-    let in_force = InForce::now(relation.relation.file_tablespace().io_concurrency());
-    let Some(now) = in_force else {
-        return Ok(all(rows, |row| row.unknown("not measured: the settings in force are not known")));
-    };
-    let field = Field::of(recommend, &now);
-    let measured =
-        recommend.call.attempt(|| measure(recommend, &relation, &field), |(compared, _)| compared.stop);
-    let (compared, doubt) = match measured {
-        Ok(measured) => measured,
-        Err(failure) => {
-            let why = why_not(failure)?;
-            return Ok(all(rows, |row| row.unknown(why.clone())));
+    let largest = TablespaceTarget::largest(places);
+    let used = largest.as_ref().ok().map(|(_, relation)| relation.oid);
+    let rows = rows.into_iter().map(|row| row.used(used));
+    match largest.and_then(|(place, relation)| Judge::measured(recommend, place, relation)) {
+        Ok(judge) => Ok(rows.map(|row| judge.judged(row).beside(judge.doubt)).collect()),
+        Err(lacking) => {
+            let (doubt, why) = lacking.told()?;
+            Ok(rows.map(|row| row.without(doubt, why.clone())).collect())
         }
-    };
-    let judge = Judge { recommend, now: &now, field: &field, compared: &compared };
-    Ok(all(rows, |row| judge.judged(row).beside(doubt)))
-}
-
-fn all(rows: Vec<Recommendation>, each: impl FnMut(Recommendation) -> Recommendation) -> Vec<Recommendation> {
-    rows.into_iter().map(each).collect()
+    }
 }
 
 fn measure(
@@ -262,14 +228,6 @@ fn measure(
     Ok((compared, shared::worst(cost.is_disturbed(), &cost.held_back)))
 }
 
-pub(super) fn why_not(failure: Failure) -> Result<String> {
-    match failure {
-        Failure::Unsupported(why) => Ok(format!("not measured: {why}")),
-        Failure::NotBegun(stop) => Ok(stop.to_string()),
-        Failure::Error(error) => Err(error),
-    }
-}
-
 /// Work of a block in a bitmap scan, and in a scan of all, by counts of the table's tuples.
 fn steps(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> [u64; 2] {
     let call = recommend.call;
@@ -293,12 +251,35 @@ fn steps(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> [u64; 2] {
 /// What the rows are filled from.
 struct Judge<'a> {
     recommend: &'a RecommendCall<'a>,
-    now: &'a InForce,
-    field: &'a Field,
-    compared: &'a Compared,
+    now: InForce,
+    field: Field,
+    compared: Compared,
+    doubt: Option<Doubt>,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    fn measured(
+        recommend: &'a RecommendCall<'a>,
+        place: &TablespaceTarget,
+        relation: Candidate,
+    ) -> Found<Self> {
+        if !recommend.request.cold {
+            return Err(NOT_COLD);
+        }
+        if server::reads_direct() {
+            return Err(Lacking::unknown(
+                "not measured: with debug_io_direct the server reads past the OS cache",
+            ));
+        }
+        let relation = place.open(recommend.call, relation)?;
+        let now = InForce::now(relation.relation.file_tablespace().io_concurrency());
+        let now = now.ok_or(Lacking::unknown("not measured: the settings in force are not known"))?;
+        let field = Field::of(recommend, &now);
+        let measure = || measure(recommend, &relation, &field);
+        let (compared, doubt) = recommend.call.attempt(measure, |(compared, _)| compared.stop)?;
+        Ok(Self { recommend, now, field, compared, doubt })
+    }
+
     fn judged(&self, row: Recommendation) -> Recommendation {
         let row = row
             .rests_on("ways", self.evidence())

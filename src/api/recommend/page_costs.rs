@@ -17,8 +17,8 @@ use pgrx::pg_sys;
 use serde_json::{Value, json};
 
 use self::planned::{Answers, Question};
-use super::advice::{NEEDS_COLD, Recommendation, Setting, UNKNOWN};
-use super::place::{Candidate, Opened, TablespaceTarget};
+use super::advice::{Lacking, NEEDS_COLD, Recommendation, Setting, UNKNOWN};
+use super::place::{Candidate, TablespaceTarget};
 use super::{PARTS_OF_PAGES, RecommendCall, Unit};
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, TimeResult, Wanted};
 use crate::call::{ProbedRelation, figure};
@@ -75,10 +75,10 @@ impl Search<'_> {
             self.skipped.add(relation.oid, lacking);
             return Ok(self.pass_over(relation, lacking));
         }
-        let probed = match place.open(recommend.call, relation)? {
-            Opened::Relation(probed) => probed,
-            Opened::Gone => return Ok(None),
-            Opened::NotMeasured(why) => return Ok(Some(self.unknown(Some(relation), &why))),
+        let probed = match place.open(recommend.call, relation) {
+            Ok(probed) => probed,
+            Err(Lacking::Gone) => return Ok(None),
+            Err(lacking) => return Ok(Some(self.unknown(Some(relation), &lacking.told()?.1))),
         };
         let measured = RelationTimes::of(recommend, &probed)?;
         drop(probed);
@@ -117,7 +117,8 @@ impl Search<'_> {
         let of_place = self.wanted.iter().map(|setting| self.place.row(*setting));
         let of_indexes = self.tells_of_indexes().then(|| Recommendation::of_index(None));
         let doubt = if self.needs_cold { NEEDS_COLD } else { UNKNOWN };
-        let without = |row: Recommendation| row.used(self.place.used(relation)).without(doubt, why);
+        let without =
+            |row: Recommendation| row.used(self.place.used(relation)).without(doubt, why.to_owned());
         of_place.chain(of_indexes).map(without).collect()
     }
 }

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use io_probe_core::machine::device::{self, Placement, Roots};
 use pgrx::pg_sys;
 
-use super::advice::{Recommendation, Setting};
-use crate::call::{Call, Failure, NamedEnum, Probe, ProbedRelation};
-use crate::error::Result;
+use super::advice::{Found, Lacking, Recommendation, Setting};
+use crate::call::{Call, NamedEnum, Probe, ProbedRelation, stop_if};
 use crate::pg::catalog::facts::{self, SettingValue, UserTable, qualified_name};
 use crate::pg::storage::relation::{Fork, Held, Relation};
 use crate::pg::storage::tablespace::Tablespace;
@@ -26,9 +25,6 @@ pub(super) struct Candidate {
     /// Bytes of the main fork.
     pub(super) bytes: u64,
 }
-
-pub(super) const GONE: &str =
-    "not measured: the table was dropped meanwhile, or you lost the right to read it";
 
 const LOCKED: &str = "not measured: others hold strong locks on the tablespace's tables";
 
@@ -96,21 +92,12 @@ impl FoundTables {
     }
 }
 
-/// What opening a relation came to.
-pub(super) enum Opened {
-    Relation(Box<ProbedRelation>),
-    /// It is gone by now, or the right to read it.
-    Gone,
-    /// For this reason.
-    NotMeasured(String),
-}
-
 impl TablespaceTarget {
     /// The largest relation of all of them that no strong lock keeps from us; else why there is none.
-    pub(super) fn largest(places: &[Self]) -> std::result::Result<(&Self, Candidate), &str> {
+    pub(super) fn largest(places: &[Self]) -> Found<(&Self, Candidate)> {
         let largest = places.iter().filter_map(|place| Some((place, place.free_relations().next()?)));
-        let why = || places.first().map_or("", Self::why_none);
-        largest.max_by_key(|(_, relation)| relation.bytes).ok_or_else(why)
+        let why = || places.first().map_or("", Self::why_none).to_owned();
+        largest.max_by_key(|(_, relation)| relation.bytes).ok_or_else(|| Lacking::unknown(why()))
     }
 
     /// The tablespace of the relation that the call names.
@@ -169,27 +156,22 @@ impl TablespaceTarget {
 
     /// Opens one of its relations if the call has time left. Where the call names none, a refusal is no
     /// ERROR: other tablespaces are measured all the same.
-    pub(super) fn open(&self, call: &Call, relation: Candidate) -> Result<Opened> {
-        if let Some(stop) = call.ended() {
-            return Ok(Opened::NotMeasured(stop.to_string()));
-        }
+    pub(super) fn open(&self, call: &Call, relation: Candidate) -> Found<ProbedRelation> {
+        stop_if(call.ended())?;
         // A session that holds the probe lock waits for no other lock.
         let Some(_held) = Held::take(relation.oid) else {
-            return Ok(Opened::NotMeasured(LOCKED.to_owned()));
+            return Err(Lacking::unknown(LOCKED));
         };
         let probed = match ProbedRelation::open(relation.oid, Fork::Main, Probe::Recommend) {
             Ok(probed) => probed,
-            // By now the relation is gone, or the right to read it.
-            Err(_) if self.named.is_none() => return Ok(Opened::Gone),
-            Err(error) => return Err(error),
+            Err(_) if self.named.is_none() => return Err(Lacking::Gone),
+            Err(error) => return Err(error.into()),
         };
-        if let Err(Failure::Unsupported(why)) = probed.reads_of_device() {
-            return Ok(Opened::NotMeasured(format!("not measured: {why}")));
-        }
+        probed.reads_of_device()?;
         match probed.check_admitted() {
-            Ok(()) => Ok(Opened::Relation(Box::new(probed))),
-            Err(refusal) if self.named.is_none() => Ok(Opened::NotMeasured(refusal.as_note())),
-            Err(refusal) => Err(refusal),
+            Ok(()) => Ok(probed),
+            Err(refusal) if self.named.is_none() => Err(Lacking::unknown(refusal.as_note())),
+            Err(refusal) => Err(refusal.into()),
         }
     }
 

@@ -6,8 +6,8 @@ use io_probe_core::run::budget::Limits;
 use io_probe_surface::doubt::Doubt;
 use serde_json::{Value, json};
 
-use super::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting, Statements, WindowPoint};
-use super::place::{GONE, Opened, TablespaceTarget};
+use super::advice::{NOT_COLD, Recommendation, SEEMS_BETTER, Setting, Statements, WindowPoint};
+use super::place::TablespaceTarget;
 use super::{PARTS_OF_READAHEAD, RecommendCall};
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::api::shared::us;
@@ -65,18 +65,13 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
              readahead",
         ));
     }
-    let Some(relation) = relation else { return Ok(row.unknown(place.why_none())) };
+    let Some(relation) = relation else { return Ok(row.unknown(place.why_none().to_owned())) };
     if !recommend.request.cold {
-        return Ok(row.without(
-            NEEDS_COLD,
-            "not measured: it needs cold => true, which drops the blocks that it reads from the OS \
-                 cache, and so EXECUTE on io_probe_evict",
-        ));
+        return row.lacking(NOT_COLD);
     }
-    let relation = match place.open(recommend.call, relation)? {
-        Opened::Relation(relation) => relation,
-        Opened::Gone => return Ok(row.unknown(GONE)),
-        Opened::NotMeasured(why) => return Ok(row.unknown(why)),
+    let relation = match place.open(recommend.call, relation) {
+        Ok(relation) => relation,
+        Err(lacking) => return row.lacking(lacking),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
     let duration = recommend.readahead_limits.duration / (windows.len() as u32 + 1);

@@ -14,9 +14,9 @@ use io_probe_core::stats::{Interval, Slice, of_turns};
 use io_probe_surface::doubt::Doubt;
 use pgrx::pg_sys;
 
-use super::advice::{Recommendation, Setting};
-use super::place::{GONE, Opened, TablespaceTarget};
-use super::{RecommendCall, io_method};
+use super::RecommendCall;
+use super::advice::{Found, Lacking, Recommendation, Setting};
+use super::place::{Candidate, TablespaceTarget};
 use crate::api::direct_reads::{self, Runs};
 use crate::api::shared;
 use crate::call::arguments::seed;
@@ -41,20 +41,14 @@ const SOON: &str = "a vacuum that changes little pauses for under an hour of tha
      higher limit gains";
 
 /// The row, by the largest table that no strong lock keeps from us.
-pub(super) fn row(
-    recommend: &RecommendCall<'_>,
-    places: &[TablespaceTarget],
-) -> Result<Option<Recommendation>> {
-    if !recommend.wants(Setting::AutovacuumVacuumCostLimit) {
-        return Ok(None);
-    }
+pub(super) fn row(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Recommendation> {
     let row = Recommendation::of_cluster(Setting::AutovacuumVacuumCostLimit);
     let Some(costs) = costs() else {
-        return Ok(Some(row.unknown("not known: the settings of vacuum's costs can't be read")));
+        return Ok(row.unknown("not known: the settings of vacuum's costs can't be read"));
     };
     let (place, relation) = match TablespaceTarget::largest(places) {
         Ok(largest) => largest,
-        Err(why) => return Ok(Some(row.unknown(why))),
+        Err(lacking) => return row.lacking(lacking),
     };
     let bytes = relation.bytes as f64;
     let unmeasured = told(&costs, relation.oid, bytes, None);
@@ -64,30 +58,14 @@ pub(super) fn row(
         .rests_on("allowed_changed_mib_s", costs.changed_s().map(|bytes| figure(bytes / MIB)))
         .rests_on("table_mib", figure(bytes / MIB));
     match kept_for(&costs, bytes) {
-        Some(VacuumLimit::KeepFree) => return Ok(Some(row.keep(unmeasured))),
-        Some(_) => return Ok(Some(row.keep(format!("{unmeasured}; {SOON}")))),
+        Some(VacuumLimit::KeepFree) => return Ok(row.keep(unmeasured)),
+        Some(_) => return Ok(row.keep(format!("{unmeasured}; {SOON}"))),
         None => {}
     }
-    let probed = match place.open(recommend.call, relation)? {
-        Opened::Relation(probed) => probed,
-        Opened::Gone => return Ok(Some(row.unknown(GONE))),
-        Opened::NotMeasured(why) => return Ok(Some(row.unknown(format!("{why}; {unmeasured}")))),
-    };
-    if recommend.limits.make_pauses() {
-        let why = "not measured: under a limit of the rate or of the device's time the volume reads less";
-        return Ok(Some(row.unknown(format!("{why}; {unmeasured}"))));
-    }
-    let measured = recommend.call.attempt(|| measure(recommend, &probed), |(sustain, _)| sustain.stop);
-    let (sustain, doubt) = match measured {
+    let (read_s, doubt) = match measured(recommend, place, relation) {
         Ok(measured) => measured,
-        Err(failure) => {
-            return Ok(Some(row.unknown(format!("{}; {unmeasured}", io_method::why_not(failure)?))));
-        }
-    };
-    let Some(read_s) = read_s(&sustain) else {
-        let longer = recommend.longer(None);
-        let why = sustain.stop.map_or(format!("too few turns counted: {longer}"), |stop| stop.to_string());
-        return Ok(Some(row.unknown(format!("{why}; {unmeasured}"))));
+        Err(Lacking::Why(doubt, why)) => return Ok(row.without(doubt, format!("{why}; {unmeasured}"))),
+        Err(lacking) => return row.lacking(lacking),
     };
     let told = told(&costs, relation.oid, bytes, Some(read_s.value));
     let row = row.rests_on("volume_read_mib_s", figure(read_s.value / MIB));
@@ -104,7 +82,7 @@ pub(super) fn row(
         }
         _ => row.keep(format!("{told}, so that twice the limit would leave others too little")),
     };
-    Ok(Some(row.beside(doubt)))
+    Ok(row.beside(doubt))
 }
 
 /// What autovacuum goes by: its own settings, or those of any vacuum where it has none. What this session has
@@ -153,6 +131,26 @@ fn time(seconds: f64) -> String {
 
 fn mib(bytes: f64) -> f64 {
     figure((bytes / MIB * 10.0).round() / 10.0)
+}
+
+/// Bytes that the volume reads a second, and what went on beside that.
+fn measured(
+    recommend: &RecommendCall<'_>,
+    place: &TablespaceTarget,
+    relation: Candidate,
+) -> Found<(Interval, Option<Doubt>)> {
+    let probed = place.open(recommend.call, relation)?;
+    if recommend.limits.make_pauses() {
+        let why = "not measured: under a limit of the rate or of the device's time the volume reads less";
+        return Err(Lacking::unknown(why));
+    }
+    let measure = || measure(recommend, &probed);
+    let (sustain, doubt) = recommend.call.attempt(measure, |(sustain, _)| sustain.stop)?;
+    match (read_s(&sustain), sustain.stop) {
+        (Some(read_s), _) => Ok((read_s, doubt)),
+        (None, Some(stop)) => Err(Lacking::unknown(stop.to_string())),
+        (None, None) => Err(Lacking::unknown(format!("too few turns counted: {}", recommend.longer(None)))),
+    }
 }
 
 /// Reads the table in order, past the page cache.

@@ -11,21 +11,15 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::RecommendCall;
-use super::advice::{NEEDS_WRITES, Recommendation, Setting};
+use super::advice::{Found, Lacking, NEEDS_WRITES, Recommendation, Setting};
 use crate::api::shared::{self, of_leaves, us};
 use crate::api::sync::{self, Bench, Benched};
-use crate::call::{Failure, ProbedPlace, figure};
+use crate::call::{ProbedPlace, figure, stop_if};
 use crate::error::Result;
 use crate::pg::storage::wal;
 
-pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Option<Recommendation>> {
-    if !recommend.wants(Setting::WalSyncMethod) {
-        return Ok(None);
-    }
-    filled(recommend, Recommendation::of_cluster(Setting::WalSyncMethod)).map(Some)
-}
-
-fn filled(recommend: &RecommendCall<'_>, row: Recommendation) -> Result<Recommendation> {
+pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Recommendation> {
+    let row = Recommendation::of_cluster(Setting::WalSyncMethod);
     let Some(current) = wal::sync_method() else {
         return Ok(row.unknown("not measured: fsync is off, this server syncs nothing"));
     };
@@ -45,22 +39,12 @@ fn filled(recommend: &RecommendCall<'_>, row: Recommendation) -> Result<Recommen
         Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
     let group = GroupCommit { committers: 1, delay: Duration::ZERO, commit_bytes: None };
     let bench = Bench { cases, group, limits };
-    if let Some(stop) = recommend.call.ended() {
-        return Ok(row.unknown(stop.to_string()));
-    }
-    // No ERROR: other rows, of other devices, may be known.
-    if let Err(refusal) = place.check_admitted() {
-        return Ok(row.unknown(refusal.as_note()));
-    }
-    let Benched { cases: measured, disturbed, held_back, .. } =
-        match recommend.call.attempt(|| bench.run(recommend.call, &place), Benched::stop) {
-            Ok(benched) => benched,
-            Err(Failure::Unsupported(why)) => return Ok(row.unknown(format!("not measured: {why}"))),
-            Err(Failure::NotBegun(stop)) => return Ok(row.unknown(stop.to_string())),
-            Err(Failure::Error(error)) => return Err(error),
-        };
+    let benched = match benched(recommend, &bench, &place) {
+        Ok(benched) => benched,
+        Err(lacking) => return row.lacking(lacking),
+    };
     let placement = &place.placement;
-    let measured: Vec<(&Case, &CaseTimes)> = bench.cases.iter().zip(&measured).collect();
+    let measured: Vec<(&Case, &CaseTimes)> = bench.cases.iter().zip(&benched.cases).collect();
     let row = row
         .rests_on(
             "methods",
@@ -91,7 +75,14 @@ fn filled(recommend: &RecommendCall<'_>, row: Recommendation) -> Result<Recommen
             row.unknown(of_current.map_or(String::new(), |(_, found)| missing(found)))
         }
     };
-    Ok(row.beside(shared::worst(disturbed, &held_back)))
+    Ok(row.beside(shared::worst(benched.disturbed, &benched.held_back)))
+}
+
+fn benched(recommend: &RecommendCall<'_>, bench: &Bench, place: &ProbedPlace) -> Found<Benched> {
+    stop_if(recommend.call.ended())?;
+    // No ERROR: other rows, of other devices, may be known.
+    place.check_admitted().map_err(|refusal| Lacking::unknown(refusal.as_note()))?;
+    Ok(recommend.call.attempt(|| bench.run(recommend.call, place), Benched::stop)?)
 }
 
 /// The time of a flush, if there are figures to trust.

@@ -32,7 +32,7 @@ use crate::api::seqscan::Seqscan;
 use crate::api::sessions::OtherProcesses;
 use crate::api::sync::{self, Bench};
 use crate::api::{device, history, shared};
-use crate::call::{self, InTime, NamedEnum, Probe, ReadPath, arguments, figure};
+use crate::call::{self, NamedEnum, Probe, ReadPath, arguments, figure};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::{lock, server};
@@ -113,66 +113,15 @@ impl Part {
     }
 }
 
-/// A part that is trusted more or less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TrustedPart {
-    Scans,
-    Reads,
-    Writes,
-    Commits,
-    Loads,
-}
-
-impl TrustedPart {
-    const ALL: [Self; 5] = [Self::Scans, Self::Reads, Self::Writes, Self::Commits, Self::Loads];
-
-    /// The one of which a figure that may be promised is.
-    fn of(section: ReportSection) -> Option<Self> {
-        Some(match section {
-            ReportSection::Scan => Self::Scans,
-            ReportSection::Depth | ReportSection::P99 => Self::Reads,
-            ReportSection::Write | ReportSection::LongWrite => Self::Writes,
-            ReportSection::Commit | ReportSection::CommitP99 => Self::Commits,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Scans => "scans",
-            Self::Reads => "reads",
-            Self::Writes => OF_WRITES[0],
-            Self::Commits => "commits",
-            Self::Loads => OF_WRITES[1],
-        }
-    }
-
-    fn probe(self) -> Probe {
-        match self {
-            Self::Scans => Probe::Seqscan,
-            Self::Reads => Probe::Depth,
-            Self::Writes => Probe::Write,
-            Self::Commits => Probe::Sync,
-            Self::Loads => Probe::Mix,
-        }
-    }
-
-    /// The section of its figures.
-    fn section(self) -> ReportSection {
-        match self {
-            Self::Scans => ReportSection::Scan,
-            Self::Reads => ReportSection::Depth,
-            Self::Writes => ReportSection::Write,
-            Self::Commits => ReportSection::Commit,
-            Self::Loads => ReportSection::LoadP50,
-        }
-    }
-
-    /// The trust at most if its rows doubt for others. A flush waits for all that others write.
-    fn with_others(self) -> Trust {
-        if self == Self::Commits { Trust::Poor } else { Trust::Fair }
-    }
-}
+/// The parts that are trusted more or less: their probes, and the sections of their figures, the main one
+/// first.
+const TRUSTED: [(&str, Probe, &[ReportSection]); 5] = [
+    ("scans", Probe::Seqscan, &[ReportSection::Scan]),
+    ("reads", Probe::Depth, &[ReportSection::Depth, ReportSection::P99]),
+    (OF_WRITES[0], Probe::Write, &[ReportSection::Write, ReportSection::LongWrite]),
+    ("commits", Probe::Sync, &[ReportSection::Commit, ReportSection::CommitP99]),
+    (OF_WRITES[1], Probe::Mix, &[ReportSection::LoadP50]),
+];
 
 /// Moments besides: of reads before and after, and of a scan after.
 const MOMENTS: u32 = 3;
@@ -213,8 +162,8 @@ struct ReportDraft {
     fastest: Option<(u32, f64)>,
     /// Is there advice on readahead, and if so, advice to change it?
     changes_readahead: Option<bool>,
-    /// The parts of which the trust is poor.
-    poor: Vec<TrustedPart>,
+    /// The sections of the parts of which the trust is poor.
+    poor: Vec<ReportSection>,
 }
 
 impl Measurements {
@@ -223,7 +172,7 @@ impl Measurements {
         lock::refuse_in_parallel()?;
         let started = Monotonic.now();
         let others = OtherProcesses::begin();
-        let (_in_time, left) = InTime::for_statement_timeout();
+        let (_in_time, left) = call::in_time();
         let rel = self.rel.or_else(facts::largest_table);
         let mut found = ReportDraft::begin(rel);
         let objects = found.run(Probe::Device, || Ok(device::rows()));
@@ -268,7 +217,7 @@ impl Measurements {
     /// The bounds of each of `rows` rows that share this part of the time.
     fn limits(&self, part: Part, rows: usize) -> Result<Limits> {
         let given = Some(self.share(part));
-        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::row_duration())?;
+        let duration = gucs::share_of_duration(given, 1, rows as u32, gucs::ROW_DURATION.time())?;
         Ok(Limits { duration, ..self.bounds })
     }
 
@@ -682,16 +631,18 @@ impl ReportDraft {
     /// be said.
     fn trust(&mut self) {
         let mut told: Vec<(&'static str, String, Vec<&'static str>)> = Vec::new();
-        for part in TrustedPart::ALL {
-            if !self.has_figures(part) {
+        for (part, probe, sections) in TRUSTED {
+            if !of(&self.lines, sections[0]).any(|line| line.value.is_some()) {
                 continue;
             }
-            let (trust, why) = self.trust_in(part);
-            self.poor.extend((trust == Some(Trust::Poor)).then_some(part));
+            let (trust, why) = self.trust_in(probe, sections[0]);
+            if trust == Some(Trust::Poor) {
+                self.poor.extend(sections);
+            }
             let word = trust.map_or("unknown", Trust::name);
             match told.iter_mut().find(|(other, because, _)| *other == word && *because == why) {
-                Some((.., parts)) => parts.push(part.name()),
-                None => told.push((word, why, vec![part.name()])),
+                Some((.., parts)) => parts.push(part),
+                None => told.push((word, why, vec![part])),
             }
         }
         let lines = told.into_iter().map(|(word, why, parts)| {
@@ -704,22 +655,19 @@ impl ReportDraft {
         self.lines.extend(lines);
     }
 
-    fn has_figures(&self, part: TrustedPart) -> bool {
-        of(&self.lines, part.section()).any(|line| line.value.is_some())
-    }
-
-    /// How far the figures of a part can be trusted, if that is known, and why.
-    fn trust_in(&self, part: TrustedPart) -> (Option<Trust>, String) {
-        let runs =
-            || self.surroundings.iter().filter(|(probe, _)| *probe == part.probe()).map(|(_, run)| run);
+    /// How far the figures of a probe can be trusted, if that is known, and why.
+    fn trust_in(&self, probe: Probe, section: ReportSection) -> (Option<Trust>, String) {
+        let runs = || self.surroundings.iter().filter(|(run, _)| *run == probe).map(|(_, run)| run);
         // A run that knows only one of them is left out: others may have moved anything.
         let known = runs().filter_map(|run| run.own_bytes.zip(run.other_bytes));
         let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
         let steal = runs().filter_map(|run| run.steal_pct).reduce(f64::max);
-        let is_seen = part == TrustedPart::Commits || !self.has_unseen;
+        let is_seen = probe == Probe::Sync || !self.has_unseen;
         let others = Trust::of(bytes, steal).filter(|trust| *trust != Trust::Good || is_seen);
-        let has_others = of(&self.lines, part.section()).any(|line| line.doubt.has(Doubt::Others));
-        let by_rows = has_others.then(|| part.with_others());
+        let has_others = of(&self.lines, section).any(|line| line.doubt.has(Doubt::Others));
+        // A flush waits for all that others write.
+        let with_others = if probe == Probe::Sync { Trust::Poor } else { Trust::Fair };
+        let by_rows = has_others.then_some(with_others);
         let own = self.distrust();
         let worst = own.iter().map(|(trust, _)| *trust).chain(others).chain(by_rows).max();
         let by_others = match others.filter(|trust| *trust > Trust::Good) {
@@ -785,7 +733,7 @@ impl ReportDraft {
     }
 
     fn is_poor(&self, line: &Line) -> bool {
-        TrustedPart::of(line.section).is_some_and(|part| self.poor.contains(&part))
+        self.poor.contains(&line.section)
     }
 
     /// A percentile has the doubt of the rate at the same depth.

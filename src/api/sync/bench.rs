@@ -49,7 +49,7 @@ impl Bench {
         call.progress.path(self.cases.first().map_or("", |case| case.section.name()), 0);
         let interrupts = Interrupts::of(Vec::new());
         let mut should_stop = || call.should_stop(&interrupts);
-        let reserve = gucs::scratch_reserve();
+        let reserve = gucs::SCRATCH_RESERVE.bytes();
         let location = place.scratch_location();
         let files = layout.make(
             location,
@@ -78,7 +78,7 @@ impl Bench {
     }
 
     pub(super) fn layout(&self) -> Result<Layout> {
-        let limit = gucs::scratch_limit();
+        let limit = gucs::SCRATCH_LIMIT.bytes();
         Layout::plan(&self.cases, limit, wal::segment_bytes()).ok_or_else(|| {
             Error::invalid("the scratch files of these sections would be too large")
                 .detail(format!("pg_io_probe.scratch_limit is {} MB.", limit >> 20))

@@ -30,6 +30,7 @@ use pgrx::{pg_guard, pg_sys};
 pub(crate) use self::keep::keep;
 pub(crate) use self::kept::{Kept, kept};
 use crate::gucs;
+use crate::pg::backend::OnDrop;
 use crate::pg::compat::{self, CostEstimate};
 use crate::pg::storage::relation::Held;
 
@@ -137,7 +138,7 @@ pub(in crate::pg) unsafe fn apply(
     // SAFETY: the caller vouches for them.
     let oid = |index: *mut pg_sys::IndexOptInfo| unsafe { (*index).indexoid };
     // Catalogs have no corrections.
-    let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::correct_correlation();
+    let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::CORRECT_CORRELATION.get();
     let has_kept = is_wanted && has_kept(table, indexes.clone().map(oid));
     if !has_kept && TOLD.with_borrow(Option::is_none) {
         return;
@@ -191,21 +192,11 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
     })
 }
 
-/// Until this is dropped, the planner takes this correlation for some indexes, whatever is kept. Only for use
-/// while the planner sees another tablespace: otherwise its hook passes by most tables.
-pub(in crate::pg) struct Telling(());
-
-impl Telling {
-    pub(in crate::pg) fn begin(indexes: Vec<pg_sys::Oid>, correlation: f64) -> Self {
-        TOLD.set(Some((indexes, correlation)));
-        Self(())
-    }
-}
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        TOLD.set(None);
-    }
+/// Until the result is dropped, the planner takes this correlation for some indexes, whatever is kept. Only
+/// for use while the planner sees another tablespace: otherwise its hook passes by most tables.
+pub(in crate::pg) fn tell(indexes: Vec<pg_sys::Oid>, correlation: f64) -> OnDrop<impl FnMut()> {
+    TOLD.set(Some((indexes, correlation)));
+    OnDrop(|| TOLD.set(None))
 }
 
 /// The correlation that the planner is to take. Does not panic.
@@ -215,7 +206,7 @@ fn correlation_of(index: pg_sys::Oid) -> Option<f64> {
         let (_, correlation) = told.as_ref().filter(|(indexes, _)| indexes.contains(&index))?;
         Some(*correlation)
     });
-    if told.is_some() || !gucs::correct_correlation() {
+    if told.is_some() || !gucs::CORRECT_CORRELATION.get() {
         return told;
     }
     INDEXES.with(|indexes| indexes.try_borrow().ok()?.get(&index)?.1)

@@ -20,8 +20,8 @@ use pgrx::{pg_guard, pg_sys, spi::Spi};
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::subtransaction::{NotDone, read_only_if_possible};
-use crate::pg::backend::{interrupts, names, server};
-use crate::pg::catalog::corrections::{self, Telling};
+use crate::pg::backend::{OnDrop, interrupts, names, server};
+use crate::pg::catalog::corrections;
 use crate::pg::catalog::explain;
 use crate::pg::compat;
 use crate::pg::settings;
@@ -148,7 +148,7 @@ fn part(query: &TableQuery, premises: &[Premise], plain: pg_sys::Oid) -> Option<
     let (what, condition) = (format!("EXPLAIN (FORMAT JSON) {what}"), format!("WHERE {condition}"));
     let statement = query_of(&what, table.qualified_name()?, &condition);
     table.as_owner(|| {
-        let _elsewhere = Elsewhere::begin(plain);
+        let _elsewhere = elsewhere(plain);
         let places = (0..premises.len()).take_while(|place| *place == 0 || held.elapsed() < LONGEST_HOLD);
         Spi::connect(|_| places.map(|place| pick(&statement, query.table, &premises[place])).collect())
     })
@@ -157,7 +157,7 @@ fn part(query: &TableQuery, premises: &[Premise], plain: pg_sys::Oid) -> Option<
 fn pick(statement: &CStr, table: pg_sys::Oid, premise: &Premise) -> Option<Picked> {
     interrupts::check();
     let told = premise.correlation.as_ref();
-    let _telling = told.map(|(indexes, correlation)| Telling::begin(indexes.clone(), *correlation));
+    let _telling = told.map(|(indexes, correlation)| corrections::tell(indexes.clone(), *correlation));
     let (sequential, random) = (premise.costs.0.to_string(), premise.costs.1.to_string());
     let costs = [
         (c"seq_page_cost", sequential.as_str()),
@@ -205,22 +205,11 @@ pub(in crate::pg) fn leaf_node(explain: &CStr, table: pg_sys::Oid) -> Option<Str
 /// Tablespace the planner is made to see; 0: no override.
 static SAID: AtomicU32 = AtomicU32::new(0);
 
-/// Until this is dropped, the planner finds tables and indexes in a tablespace without page costs of its own.
-/// May be nested.
-struct Elsewhere {
-    before: u32,
-}
-
-impl Elsewhere {
-    fn begin(tablespace: pg_sys::Oid) -> Self {
-        Self { before: SAID.swap(tablespace.to_u32(), Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Elsewhere {
-    fn drop(&mut self) {
-        SAID.store(self.before, Ordering::Relaxed);
-    }
+/// Until the result is dropped, the planner finds tables and indexes in a tablespace without page costs of
+/// its own. May be nested.
+fn elsewhere(tablespace: pg_sys::Oid) -> OnDrop<impl FnMut()> {
+    let before = SAID.swap(tablespace.to_u32(), Ordering::Relaxed);
+    OnDrop(move || SAID.store(before, Ordering::Relaxed))
 }
 
 /// A tablespace whose page costs are the session's.
@@ -235,13 +224,16 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
 /// told. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     corrections::watch();
-    compat::watch_relations(look_at_relation);
+    compat::watch_relations();
 }
 
 /// # Safety
 /// `info` must be what the planner knows of this relation.
 #[pg_guard]
-unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
+pub(in crate::pg) unsafe extern "C-unwind" fn look_at_relation(
+    relation: pg_sys::Oid,
+    info: *mut pg_sys::RelOptInfo,
+) {
     let tablespace = SAID.load(Ordering::Relaxed);
     if tablespace == 0 && corrections::is_uncorrected(relation) {
         return;

@@ -5,41 +5,27 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
-/// What sees the queries that the executor starts, runs and ends.
-pub(in crate::pg) struct QueryWatcher {
-    /// It is about to start.
-    pub(in crate::pg) starts: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
-    /// It has started, with these flags: its nodes are there.
-    pub(in crate::pg) started: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, c_int),
-    /// It is about to run, or to go on.
-    pub(in crate::pg) runs: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
-    /// It has run.
-    pub(in crate::pg) ran: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
-    /// It is about to end: its nodes are still there.
-    pub(in crate::pg) ends: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
-}
+use crate::pg::backend::executor::counting;
 
-/// The hooks before ours, and who sees what they are called for.
-struct Watched {
+/// The hooks before ours.
+struct Hooks {
     start: pg_sys::ExecutorStart_hook_type,
     run: pg_sys::ExecutorRun_hook_type,
     end: pg_sys::ExecutorEnd_hook_type,
-    watcher: &'static QueryWatcher,
 }
 
-static WATCHED: OnceLock<Watched> = OnceLock::new();
+static BEFORE: OnceLock<Hooks> = OnceLock::new();
 
-/// From now on `watcher` sees all queries. To be called once, when the library is loaded.
-pub(in crate::pg) fn watch_queries(watcher: &'static QueryWatcher) {
+/// From now on we see what the executor does. To be called once, when the library is loaded.
+pub(crate) fn watch_queries() {
     // SAFETY: variables of this process; the hooks are functions of this library, which is never unloaded.
     unsafe {
-        let before = Watched {
+        let before = Hooks {
             start: pg_sys::ExecutorStart_hook,
             run: pg_sys::ExecutorRun_hook,
             end: pg_sys::ExecutorEnd_hook,
-            watcher,
         };
-        if WATCHED.set(before).is_ok() {
+        if BEFORE.set(before).is_ok() {
             pg_sys::ExecutorStart_hook = Some(start);
             pg_sys::ExecutorRun_hook = Some(run);
             pg_sys::ExecutorEnd_hook = Some(end);
@@ -50,26 +36,16 @@ pub(in crate::pg) fn watch_queries(watcher: &'static QueryWatcher) {
 unsafe extern "C-unwind" {
     // `executor/executor.h` and `nodes/nodeFuncs.h`. Called as they are: pgrx would copy an ERROR on its way.
     fn standard_ExecutorStart(query: *mut pg_sys::QueryDesc, flags: c_int);
-    #[cfg(not(any(feature = "pg18", feature = "pg19")))]
     fn standard_ExecutorRun(
         query: *mut pg_sys::QueryDesc,
         direction: pg_sys::ScanDirection::Type,
         count: u64,
-        once: bool,
-    );
-    #[cfg(any(feature = "pg18", feature = "pg19"))]
-    fn standard_ExecutorRun(
-        query: *mut pg_sys::QueryDesc,
-        direction: pg_sys::ScanDirection::Type,
-        count: u64,
+        #[cfg(not(any(feature = "pg18", feature = "pg19")))] once: bool,
     );
     fn standard_ExecutorEnd(query: *mut pg_sys::QueryDesc);
     #[link_name = "check_stack_depth"]
     fn server_check_stack_depth();
-    #[cfg(feature = "pg15")]
-    fn planstate_tree_walker(node: *mut pg_sys::PlanState, visit: VisitNode, context: *mut c_void) -> bool;
-    #[cfg(not(feature = "pg15"))]
-    #[link_name = "planstate_tree_walker_impl"]
+    #[cfg_attr(not(feature = "pg15"), link_name = "planstate_tree_walker_impl")]
     fn planstate_tree_walker(node: *mut pg_sys::PlanState, visit: VisitNode, context: *mut c_void) -> bool;
 }
 
@@ -80,62 +56,38 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the server, or a hook before us, hands us a query that is about to start. What we call is what
     // the server would have called.
     unsafe {
-        let Some(watched) = WATCHED.get() else { return };
-        (watched.watcher.starts)(query);
-        match watched.start {
-            Some(before) => before(query, flags),
-            None => standard_ExecutorStart(query, flags),
-        }
-        (watched.watcher.started)(query, flags);
+        let Some(before) = BEFORE.get() else { return };
+        counting::starts(query);
+        before.start.unwrap_or(standard_ExecutorStart)(query, flags);
+        counting::started(query, flags);
     }
 }
 
-#[cfg(not(any(feature = "pg18", feature = "pg19")))]
 unsafe extern "C-unwind" fn run(
     query: *mut pg_sys::QueryDesc,
     direction: pg_sys::ScanDirection::Type,
     count: u64,
-    once: bool,
+    #[cfg(not(any(feature = "pg18", feature = "pg19")))] once: bool,
 ) {
     // SAFETY: as in `start`.
     unsafe {
-        let Some(watched) = WATCHED.get() else { return };
-        (watched.watcher.runs)(query);
-        match watched.run {
-            Some(before) => before(query, direction, count, once),
-            None => standard_ExecutorRun(query, direction, count, once),
-        }
-        (watched.watcher.ran)(query);
-    }
-}
-
-#[cfg(any(feature = "pg18", feature = "pg19"))]
-unsafe extern "C-unwind" fn run(
-    query: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-) {
-    // SAFETY: as in `start`.
-    unsafe {
-        let Some(watched) = WATCHED.get() else { return };
-        (watched.watcher.runs)(query);
-        match watched.run {
-            Some(before) => before(query, direction, count),
-            None => standard_ExecutorRun(query, direction, count),
-        }
-        (watched.watcher.ran)(query);
+        let Some(before) = BEFORE.get() else { return };
+        counting::runs(query);
+        let run = before.run.unwrap_or(standard_ExecutorRun);
+        #[cfg(not(any(feature = "pg18", feature = "pg19")))]
+        run(query, direction, count, once);
+        #[cfg(any(feature = "pg18", feature = "pg19"))]
+        run(query, direction, count);
+        counting::ran(query);
     }
 }
 
 unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
     // SAFETY: as in `start`.
     unsafe {
-        let Some(watched) = WATCHED.get() else { return };
-        (watched.watcher.ends)(query);
-        match watched.end {
-            Some(before) => before(query),
-            None => standard_ExecutorEnd(query),
-        }
+        let Some(before) = BEFORE.get() else { return };
+        counting::ends(query);
+        before.end.unwrap_or(standard_ExecutorEnd)(query);
     }
 }
 

@@ -24,7 +24,7 @@ impl Advice<'_> {
     pub(super) fn of_indexes(&self, all: bool) -> Vec<Recommendation> {
         let answers = match &self.planned {
             Ok(answers) => answers,
-            Err(why) if all => return vec![Recommendation::of_index(None).unknown(why)],
+            Err(why) if all => return vec![Recommendation::of_index(None).unknown(why.clone())],
             Err(_) => return Vec::new(),
         };
         let choices = answers.inquiry.indexes.iter().zip(&answers.joint.correlations);

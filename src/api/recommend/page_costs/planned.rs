@@ -101,7 +101,7 @@ impl Probed {
 
     /// The correlation that is kept of it, where this session's planner takes it.
     pub(super) fn in_force(&self) -> Option<f64> {
-        self.kept(self.facts.index.oid).filter(|_| gucs::correct_correlation())
+        self.kept(self.facts.index.oid).filter(|_| gucs::CORRECT_CORRELATION.get())
     }
 
     /// The correlation that is kept of an index of the table.

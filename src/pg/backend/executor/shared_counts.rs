@@ -13,6 +13,7 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{pg_guard, pg_sys};
 
 use super::counts::{COUNTERS, NodeCounts};
+use crate::pg::backend::OnDrop;
 use crate::pg::settings::set_for_subtransaction;
 
 const NAME: &CStr = c"pg_io_probe.counted_in";
@@ -166,22 +167,7 @@ fn hash(query: &CStr) -> u64 {
 /// Lets parallel workers know the segment until the end of the subtransaction.
 fn announce(handle: pg_sys::dsm_handle) {
     let value = CString::new(handle.to_string()).unwrap_or_default();
-    let _ours = Ours::begin();
+    OURS.set(true);
+    let _ours = OnDrop(|| OURS.set(false));
     set_for_subtransaction(NAME, &value);
-}
-
-/// Until this is dropped, it is us who set it.
-struct Ours;
-
-impl Ours {
-    fn begin() -> Self {
-        OURS.set(true);
-        Self
-    }
-}
-
-impl Drop for Ours {
-    fn drop(&mut self) {
-        OURS.set(false);
-    }
 }
