@@ -11,7 +11,8 @@ that of its log, from when a transaction was due; the first second does not coun
 The map is that of io_probe_mix with `writing => 'sequential'`. The device's counters tell how many MiB were written in each SLICE
 of a run. Its reads take what the histograms of the four cells around RATE and these MiB say, in proportion; the 99th
 percentile over all slices is the run's. The loads come in another order in each of ROUNDS (3). Lines have medians, the
-least and the greatest, and both ranks.
+least and the greatest, and both ranks. The last line tells how many pairs of loads pgbench tells apart (its rounds do not
+overlap), and how many of these the map ranks the same.
 """
 
 import bisect
@@ -184,6 +185,13 @@ def ranks(values):
     return [sorted(values).index(value) + 1 for value in values]
 
 
+def pairs(found, predicted):
+    """How many pairs pgbench tells apart, and how many of them have the same order on the map."""
+    apart = [(a, b) for a in LOADS for b in LOADS if max(found[a]) < min(found[b])]
+    same = [pair for pair in apart if statistics.median(predicted[pair[0]]) < statistics.median(predicted[pair[1]])]
+    return len(apart), len(same)
+
+
 def spread(values):
     """In ms."""
     middle, least, greatest = (of(values) / 1000 for of in (statistics.median, min, max))
@@ -216,6 +224,7 @@ def main():
     places = [ranks([statistics.median(of[load]) for load in LOADS]) for of in (found, predicted)]
     for load, *of_both in zip(LOADS, *places):
         print(LINE.format(load, spread(found[load]), spread(predicted[load]), *of_both))
+    print("pairs told apart: {}; ranked the same: {}".format(*pairs(found, predicted)))
 
 
 if __name__ == "__main__":

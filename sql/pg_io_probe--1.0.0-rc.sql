@@ -122,7 +122,7 @@ COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, su
 COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed';
 COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Sum of the ms that reads took, with queueing. All ms here begin again with 0 after 2^32';
+COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Sum of the ms that reads took, with queueing. Each counter in ms starts again at 0 after 2^32 ms';
 COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
 COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes merged into queued ones';
 COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
@@ -339,7 +339,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relatio
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -349,9 +349,9 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.os_pct IS 'Percent of the blocks fro
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
+COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
 COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -477,7 +477,7 @@ COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the 
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
 COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, notes says why';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no cache served a fetch, or only (after cold => true) with blocks from this run''s own readahead';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no fetch found its block in a cache, except (after cold => true) where this path''s own readahead had put it';
 COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
@@ -490,8 +490,8 @@ COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: 
 COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
-COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean us from the time when a fetch was due to its end. NULL unless depth is 1 and max_iops is the only rate limit';
-COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of that time in us';
+COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean response time in us: from when max_iops schedules a fetch to its end. NULL unless depth is 1 and max_iops is the only rate limit';
+COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of response time, in us';
 COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
@@ -506,7 +506,7 @@ COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -516,9 +516,9 @@ COMMENT ON COLUMN io_probe_random_full_row.os_pct IS 'Percent of the blocks from
 COMMENT ON COLUMN io_probe_random_full_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
-COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
+COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -621,7 +621,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Elapsed time of this depth in ms';
@@ -637,7 +637,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation'
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -668,7 +668,7 @@ COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
@@ -741,7 +741,7 @@ COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_ping_row AS (
@@ -775,7 +775,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends single requests and times each: count gives their number, every the interval. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends single requests, and times each. count is their number, every the time between them. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -829,7 +829,7 @@ CREATE TYPE io_probe_sync_full_row AS (
     ci_high               double precision
 );
 COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_full_row.section IS 'Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the same descriptor or another one. no_sync: a write without a sync';
 COMMENT ON COLUMN io_probe_sync_full_row.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
@@ -856,7 +856,7 @@ COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -875,7 +875,7 @@ CREATE TYPE io_probe_sync_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the same descriptor or another one. no_sync: a write without a sync';
 COMMENT ON COLUMN io_probe_sync_row.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
@@ -949,10 +949,10 @@ CREATE TYPE io_probe_write_full_row AS (
 );
 COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
 COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
-COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second write of a block, and ends each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
+COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After how many kB the kernel is told to write back (checkpoint_flush_after or backend_flush_after). NULL: not before the sync';
 COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
 COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
@@ -972,7 +972,7 @@ COMMENT ON COLUMN io_probe_write_full_row.directory IS 'Directory of the scratch
 COMMENT ON COLUMN io_probe_write_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_write_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -992,7 +992,7 @@ CREATE TYPE io_probe_write_row AS (
 );
 COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
 COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
-COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second write of a block, and ends each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
@@ -1066,11 +1066,11 @@ CREATE TYPE io_probe_mix_full_row AS (
     notes         text[]
 );
 COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend (first row): the greatest load that the device answered in time, together with all smaller loads; its figures are NULL if there is none. others (with like): the load of others, now or in the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at these shares';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend (first row): the greatest load up to which the device answered every load in time; without one, its figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
 COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if fewer than ten requests took longer';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
@@ -1080,8 +1080,8 @@ COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of the time
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL: each was sent after an answer';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent. NULL: each was sent after an answer';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL if a read was sent only after an answer';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent. NULL if a write was sent only after an answer';
 COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
@@ -1097,7 +1097,7 @@ COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_mix_row AS (
@@ -1113,11 +1113,11 @@ CREATE TYPE io_probe_mix_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_row.load IS 'bend (first row): the greatest load that the device answered in time, together with all smaller loads; its figures are NULL if there is none. others (with like): the load of others, now or in the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at these shares';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend (first row): the greatest load up to which the device answered every load in time; without one, its figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
 COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
+COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if fewer than ten requests took longer';
 COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes a second that were answered';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
@@ -1197,13 +1197,13 @@ COMMENT ON COLUMN io_probe_sustain_full_row.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_full_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_sustain_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_full_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
-COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, ''burst of ... s, then'' comes first. cap: the rate stays within 3 %, and is a round number or follows a burst. It may also be all that the device can do. NULL in other rows';
 COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'First row: reads a second until the burst credits were used up; NULL without a burst';
 COMMENT ON COLUMN io_probe_sustain_full_row.burst_s IS 'First row: how many seconds the burst lasted';
 COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'First row: number of reads in the bucket of credits at the start; it may not have been full';
 COMMENT ON COLUMN io_probe_sustain_full_row.refill_s IS 'First row: seconds without reads until the bucket has as many credits again';
-COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'First row: is the rate steady by SNIA''s test? On five equal parts of the time, the range is at most 20 % of the mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
-COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'First row: greatest minus least of the five parts, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'First row: is the rate steady by SNIA''s test? The rates of five equal parts of the time (after a burst, if any) differ by at most 20 % of their mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'First row: highest minus lowest rate of the parts (see steady), in percent of their mean';
 COMMENT ON COLUMN io_probe_sustain_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Most reads in flight';
 COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Length of the slice in ms; in the first row, of all slices';
@@ -1217,7 +1217,7 @@ COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relatio
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_sustain_row AS (
@@ -1239,7 +1239,7 @@ COMMENT ON COLUMN io_probe_sustain_row.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
-COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, ''burst of ... s, then'' comes first. cap: the rate stays within 3 %, and is a round number or follows a burst. It may also be all that the device can do. NULL in other rows';
 COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sustain(
@@ -1343,7 +1343,7 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB a second that t
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'Measured length of the interval in ms';
 COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_iostat_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_iostat_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_iostat_row AS (
@@ -1410,8 +1410,8 @@ CREATE TYPE io_probe_sessions_full_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
-COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process; NULL in the last two rows';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others, and for processes that began and ended meanwhile. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
+COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process id; NULL in a row of several processes';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: processes that ended in the interval. outside this server: device reads for none of these processes. kept in the OS cache: what they wrote and the devices have not written yet. out of the OS cache: what the devices wrote beyond that';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
@@ -1439,8 +1439,8 @@ CREATE TYPE io_probe_sessions_row AS (
     query     text
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
-COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process; NULL in the last two rows';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; the leader of a parallel worker; else the kind of process. io worker: reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without pid: outside this server: reads for others, and for processes that began and ended meanwhile. kept in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the devices beyond those of these processes';
+COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process id; NULL in a row of several processes';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: processes that ended in the interval. outside this server: device reads for none of these processes. kept in the OS cache: what they wrote and the devices have not written yet. out of the OS cache: what the devices wrote beyond that';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
@@ -1505,14 +1505,14 @@ CREATE TYPE io_probe_readahead_full_row AS (
 );
 COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
+COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and submits the next read while it uses the present window; block_us includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the server''s own work';
 COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
-COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count: without the first turn of each window, and without disturbed turns of mode kernel';
+COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count: all but the first one; in mode kernel, turns that took much more CPU time than others do not count';
 COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Number of blocks read in the turns that count';
 COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Elapsed time of all turns in ms';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device. Below 100, some blocks were cached';
@@ -1526,16 +1526,16 @@ COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relat
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
-COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
+COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -1554,7 +1554,7 @@ CREATE TYPE io_probe_readahead_row AS (
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and submits the next read while it uses the present window; block_us includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the server''s own work';
 COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
@@ -1621,10 +1621,10 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'Which tier serves the blo
 COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'us per block, without the work on its tuples; for pattern tuple, only that work';
+COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block';
 COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that were in the OS cache before';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
@@ -1636,7 +1636,7 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relat
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -1659,9 +1659,9 @@ COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'Which tier serves the block: s
 COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'us per block, without the work on its tuples; for pattern tuple, only that work';
+COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block';
 COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
-COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
@@ -1720,7 +1720,7 @@ CREATE TYPE io_probe_recommend_full_row AS (
     io_method      text
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. If there is only one tablespace, and it has no own value, it is cluster';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster in place of tablespace if the only tablespace has no value of its own';
 COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB';
@@ -1732,10 +1732,10 @@ COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes ef
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets the recommended value (psql runs it by \gexec); a shell command if applies is root';
 COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees a value that ALTER SYSTEM had set';
 COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
-COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which other values of the setting override statement or instead, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which values set elsewhere (database, role ...) override what statement or instead sets, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or was to be measured';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no time was left for this index); unknown (another reason: see why of the full row). Advice, but during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no time was left for this index); unknown (another reason: column why says it). Else, what happened during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures behind the recommendation';
 COMMENT ON COLUMN io_probe_recommend_full_row.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
 COMMENT ON COLUMN io_probe_recommend_full_row.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';
@@ -1756,7 +1756,7 @@ COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW pri
 COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best';
-COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no time was left for this index); unknown (another reason: see why of the full row). Advice, but during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no time was left for this index); unknown (another reason: column why says it). Else, what happened during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 
 CREATE FUNCTION io_probe_recommend(
     rel regclass DEFAULT NULL,
@@ -1770,7 +1770,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change one; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. unit => ''cpu'' also recommends seq_page_cost; by default that is the unit, and stays. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on a tablespace that is not the database''s default, the rows for writes have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change one; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. By default seq_page_cost is the unit of all costs, and stays; unit => ''cpu'' recommends it, too. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on a tablespace that is not the database''s default, the rows for writes have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1810,8 +1810,8 @@ COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_fu
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that lie far from the rows before and after them in the index. Up to 5 percent, such rows count once if they are next to each other on the same block';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Number of blocks from which the other rows come at any moment; up to 4 if the table is in index order';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that lie in the table far from their neighbours in the index. Up to 5 percent, such neighbours on the same block count as one row';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4 if in index order';
 COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
 COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
 COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
@@ -1819,7 +1819,7 @@ COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the 
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
 COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; number of index entries that were read; ranges: for ranges of 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
 COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 
 CREATE TYPE io_probe_correlation_row AS (
@@ -1837,8 +1837,8 @@ COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one in
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
-COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that lie far from the rows before and after them in the index. Up to 5 percent, such rows count once if they are next to each other on the same block';
-COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks from which the other rows come at any moment; up to 4 if the table is in index order';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that lie in the table far from their neighbours in the index. Up to 5 percent, such neighbours on the same block count as one row';
+COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4 if in index order';
 COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
 COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
 COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
@@ -1881,7 +1881,7 @@ CREATE TABLE io_probe_corrections (
     PRIMARY KEY (schemaname, tablename, indexname)
 ) USING heap;
 SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
-COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes. The planner uses them in place of those that ANALYZE found, in sessions that have loaded the library. io_probe_correct writes them; the owner of this table may DELETE rows of tables that are gone. Of more than 1000 rows of a table the others do not count';
+COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes. The planner uses them in place of those that ANALYZE found, in sessions that have loaded the library. io_probe_correct writes them; the owner of this table may DELETE rows of tables that are gone. At most 1000 rows of a table count';
 COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of the index';
 COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
 COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; not its oid, since REINDEX CONCURRENTLY changes that';
@@ -1933,7 +1933,7 @@ COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one 
 COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of sums';
 COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Number of the node above it; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Level of the node; the top node has 0';
-COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Type of the node as EXPLAIN prints it. In the row of sums: the disk (the query waited for it for at least half of the time), partly the disk (for at least a tenth), not the disk, or unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Type of the node as EXPLAIN prints it. In the row of sums, the cause of the time: the disk (the query waited for it for at least half of its time), partly the disk (at least a tenth), not the disk, or unknown';
 COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; in the row of sums after =';
 COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads or modifies (of a Bitmap Index Scan: the index''s table). Join it with relid of any probe';
 COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads';
@@ -1946,7 +1946,7 @@ COMMENT ON COLUMN io_probe_explain_full_row.device_mib IS 'MiB fetched from the 
 COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files that were read and written';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files read';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files written';
-COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over parallel processes. For a plan from elsewhere NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over the parallel processes. NULL if argument plan was made without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms for temporary files: a sort, a hash or a CTE did not fit into memory';
 COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms';
 COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Time in ms of the node and of the nodes below it';
@@ -1959,7 +1959,7 @@ COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost u
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables read';
 COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL before PostgreSQL 17';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'Predicted wait in ms, from measured times. If io_ms is much longer, requests queued or others used the device. NULL if several processes ran the node';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'io_ms as predicted from the times that io_probe_page_cost measured. If io_ms is much longer, requests queued or others used the device. NULL if several processes ran the node';
 COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms if all shared_blks_read came from the OS cache';
 COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all shared_blks_read came from the device, in the node''s order. In PostgreSQL 18 and later io_ms is shorter if waiting overlaps with work';
 
@@ -1976,7 +1976,7 @@ COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node.
 COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; in the row of sums after =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies (of a Bitmap Index Scan: the index''s table). Join it with relid of any probe';
 COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms';
-COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over parallel processes. For a plan from elsewhere NULL without track_io_timing';
+COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over the parallel processes. NULL if argument plan was made without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
 COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device. The kernel''s readahead counts, even if nobody needed it';
 COMMENT ON COLUMN io_probe_explain_row.temp_mib IS 'MiB of temporary files that were read and written';
@@ -2003,7 +2003,7 @@ CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows the same for a plan by EXPLAIN (FORMAT JSON) from elsewhere, such as auto_explain: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Call io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: as for a query';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -2036,7 +2036,7 @@ CREATE TYPE io_probe_report_full_row AS (
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
 COMMENT ON COLUMN io_probe_report_full_row.section IS 'Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, commit_load_p50, commit_load_p99, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50, load_p99 and those of commits: the reads, in percent of reads alone. readahead: the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'What the line is about. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the requests in flight. commit, commit_p99: the sync method. load: reads alone or writes alone. load_p50, load_p99, commit_load_p50, commit_load_p99: rate of reads, in percent of reads alone. readahead: the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
@@ -2215,7 +2215,7 @@ COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for 
 COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended with an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
 COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; NULL if not';
 COMMENT ON COLUMN io_probe_runs.message IS 'First 10,000 characters of the message if the run failed or was skipped; NULL if not';
-COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Each is written as its type prints it, amounts among the options as numbers. So equal arguments make one series';
+COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Values are in the form that their type prints, amounts in options as numbers, so that equal arguments have one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
 COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is no regclass, so a dropped relation makes no trouble';
@@ -2277,9 +2277,9 @@ COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
 COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
-COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It is the larger of two: the error within the runs, and the noise from run to run. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
-COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may suffice for a verdict, if they are like these. NULL if none, over 1,000, or something else is missing';
+COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may be enough for a verdict, if they are like these. NULL if none is needed, over 1,000 are, or something else is missing';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in a; NULL for a figure';
 COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting in b';
 COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
@@ -2336,7 +2336,7 @@ COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now: better o
 COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough others are left. With fewer than 10, the verdict is can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may suffice for a verdict, if they are like these, and argument last grows by as many. NULL if none, over 1,000, or something else is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may be enough for a verdict, if they are like these, and argument last grows by as many. NULL if none is needed, over 1,000 are, or something else is missing';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
 COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict';
@@ -2381,7 +2381,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure is the geometric mean over the latest 50 runs of a label in a series. It is compared with the other label''s figure in the same series, or else for the same probe, object and arguments. Rows show the arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. a and b are geometric means over the latest 50 runs of a label in a series (see io_probe_runs.series). Both are of the same series, or else of the same probe, object and arguments. Other rows show the arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -2397,7 +2397,7 @@ CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAU
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: Shows what changed by more than its noise. It compares the last runs of each series (argument last says how many) with up to 30 runs before them. It shows only what is in use (the current sync method, the kernel''s readahead window, all paths except os); all_items => true shows all items. If nothing has changed, about one call in twenty calls a figure different by chance (Holm''s correction). Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: Shows what changed by more than its noise. It compares the last runs of each series (argument last says how many) with up to 30 runs before them. It shows only what is in use (the current sync method, the kernel''s readahead window, all paths except os); all_items => true shows all items. If nothing has changed, about one call in twenty still reports a change, by chance (Holm''s correction). Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
@@ -2527,7 +2527,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, or reads 50 %, writes 75 %; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, or reads 50 %, writes 75 %; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. If less than 90 % of a scan or of fetches came from the device, the item ends with ", cached", as in "server, cached"';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
@@ -2660,7 +2660,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -2670,9 +2670,9 @@ COMMENT ON COLUMN io_probe_seqscan_history.os_pct IS 'Percent of the blocks from
 COMMENT ON COLUMN io_probe_seqscan_history.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
-COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
+COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
 COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -2753,7 +2753,7 @@ COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the l
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
 COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, notes says why';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no cache served a fetch, or only (after cold => true) with blocks from this run''s own readahead';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no fetch found its block in a cache, except (after cold => true) where this path''s own readahead had put it';
 COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
@@ -2766,8 +2766,8 @@ COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: d
 COMMENT ON COLUMN io_probe_random_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
-COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean us from the time when a fetch was due to its end. NULL unless depth is 1 and max_iops is the only rate limit';
-COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of that time in us';
+COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean response time in us: from when max_iops schedules a fetch to its end. NULL unless depth is 1 and max_iops is the only rate limit';
+COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of response time, in us';
 COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
@@ -2782,7 +2782,7 @@ COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation'
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -2792,9 +2792,9 @@ COMMENT ON COLUMN io_probe_random_history.os_pct IS 'Percent of the blocks from 
 COMMENT ON COLUMN io_probe_random_history.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
 COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
-COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
+COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -2852,7 +2852,7 @@ COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Elapsed time of this depth in ms';
@@ -2868,7 +2868,7 @@ COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -2929,7 +2929,7 @@ COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_ping_history TO pg_monitor;
 
@@ -2978,7 +2978,7 @@ COMMENT ON VIEW io_probe_sync_history IS 'Rows of io_probe_sync_full in the stor
 COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sync_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_sync_history.section IS 'Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward through a zero-filled segment, as the server does';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the same descriptor or another one. no_sync: a write without a sync';
 COMMENT ON COLUMN io_probe_sync_history.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
 COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
@@ -3005,7 +3005,7 @@ COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -3055,10 +3055,10 @@ COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
-COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and after each of five turns';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second write of a block, and ends each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after). NULL: it is not told before the sync';
+COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After how many kB the kernel is told to write back (checkpoint_flush_after or backend_flush_after). NULL: not before the sync';
 COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
 COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
 COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
@@ -3078,7 +3078,7 @@ COMMENT ON COLUMN io_probe_write_history.directory IS 'Directory of the scratch 
 COMMENT ON COLUMN io_probe_write_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_write_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -3131,11 +3131,11 @@ COMMENT ON VIEW io_probe_mix_history IS 'Rows of io_probe_mix_full in the stored
 COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_mix_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_mix_history.load IS 'bend (first row): the greatest load that the device answered in time, together with all smaller loads; its figures are NULL if there is none. others (with like): the load of others, now or in the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at these shares';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend (first row): the greatest load up to which the device answered every load in time; without one, its figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
 COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
 COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
-COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer than ten requests took longer';
+COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if fewer than ten requests took longer';
 COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile of the time of a read in us';
 COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
@@ -3145,8 +3145,8 @@ COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of the time 
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL: each was sent after an answer';
-COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent. NULL: each was sent after an answer';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL if a read was sent only after an answer';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent. NULL if a write was sent only after an answer';
 COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
@@ -3162,7 +3162,7 @@ COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_mix_history TO pg_monitor;
 
@@ -3215,13 +3215,13 @@ COMMENT ON COLUMN io_probe_sustain_history.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_history.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_sustain_history.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_history.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
-COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'First row: a burst, a cap, or steady or not by SNIA''s test (on five equal parts of the time). A rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, ''burst of ... s, then'' comes first. cap: the rate stays within 3 %, and is a round number or follows a burst. It may also be all that the device can do. NULL in other rows';
 COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'First row: reads a second until the burst credits were used up; NULL without a burst';
 COMMENT ON COLUMN io_probe_sustain_history.burst_s IS 'First row: how many seconds the burst lasted';
 COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'First row: number of reads in the bucket of credits at the start; it may not have been full';
 COMMENT ON COLUMN io_probe_sustain_history.refill_s IS 'First row: seconds without reads until the bucket has as many credits again';
-COMMENT ON COLUMN io_probe_sustain_history.steady IS 'First row: is the rate steady by SNIA''s test? On five equal parts of the time, the range is at most 20 % of the mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
-COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'First row: greatest minus least of the five parts, in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_history.steady IS 'First row: is the rate steady by SNIA''s test? The rates of five equal parts of the time (after a burst, if any) differ by at most 20 % of their mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
+COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'First row: highest minus lowest rate of the parts (see steady), in percent of their mean';
 COMMENT ON COLUMN io_probe_sustain_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Most reads in flight';
 COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Length of the slice in ms; in the first row, of all slices';
@@ -3235,7 +3235,7 @@ COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 GRANT SELECT ON io_probe_sustain_history TO pg_monitor;
 
@@ -3288,14 +3288,14 @@ COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_readahead_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each past the OS cache, each submitted while the previous window is used; cache_us is added per block';
+COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and submits the next read while it uses the present window; block_us includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the server''s own work';
 COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
 COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
-COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count: without the first turn of each window, and without disturbed turns of mode kernel';
+COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count: all but the first one; in mode kernel, turns that took much more CPU time than others do not count';
 COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Number of blocks read in the turns that count';
 COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Elapsed time of all turns in ms';
 COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device. Below 100, some blocks were cached';
@@ -3309,16 +3309,16 @@ COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relati
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
-COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: requests are split; under 1: they are merged';
+COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time for this column and util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
 COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -3365,10 +3365,10 @@ COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'Which tier serves the bloc
 COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'us per block, without the work on its tuples; for pattern tuple, only that work';
+COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block';
 COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that were in the OS cache before';
-COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call started; if it has several paths, when this path started';
@@ -3380,7 +3380,7 @@ COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relati
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation, or the one that the call names';
 COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
-COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended it early; unsupported: not possible here; void: the figures contradict each other';
+COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
 COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
@@ -3425,7 +3425,7 @@ COMMENT ON VIEW io_probe_recommend_history IS 'Rows of io_probe_recommend_full i
 COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_recommend_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. If there is only one tablespace, and it has no own value, it is cluster';
+COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster in place of tablespace if the only tablespace has no value of its own';
 COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB';
@@ -3437,10 +3437,10 @@ COMMENT ON COLUMN io_probe_recommend_history.applies IS 'When a change takes eff
 COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets the recommended value (psql runs it by \gexec); a shell command if applies is root';
 COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees a value that ALTER SYSTEM had set';
 COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
-COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which other values of the setting override statement or instead, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
+COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which values set elsewhere (database, role ...) override what statement or instead sets, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none';
 COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or was to be measured';
-COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no time was left for this index); unknown (another reason: see why of the full row). Advice, but during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no time was left for this index); unknown (another reason: column why says it). Else, what happened during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 COMMENT ON COLUMN io_probe_recommend_history.evidence IS 'Figures behind the recommendation';
 COMMENT ON COLUMN io_probe_recommend_history.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
 COMMENT ON COLUMN io_probe_recommend_history.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';

@@ -88,11 +88,11 @@ SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'nul
 -- the planner knows nothing of a table without an index; the unit stays, and a concurrency says that it is by the times alone
 WITH tried AS MATERIALIZED
   (SELECT * FROM tries('asked_own', 'seq_page', '{random_page_cost,seq_page_cost,effective_io_concurrency}', '4 s'))
-SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''s choices .*|it is .*') AS why
+SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''s plans .*|it is .*') AS why
   FROM tried WHERE setting <> 'effective_io_concurrency'
 UNION ALL SELECT setting, recommended = current, why
   FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
-  AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s choices say nothing: no table there has an index and statistics by which%';
+  AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s plans could not be judged: no table there has an index and statistics by which%';
 -- each index has a row, or is named with a reason; each row says where it holds
 CREATE TABLE asked_many WITH (autovacuum_enabled = off) AS SELECT i AS c1, -i AS c2, i / 2 AS c3, i % 30000 AS c4, abs(hashint4(i)) AS c5, i + abs(hashint4(i)) % 900 AS c6,
     i % 2 AS few, repeat('x', 60) AS filler FROM generate_series(1, 100000) AS i;
@@ -177,7 +177,7 @@ INSERT INTO ordered SELECT 'neither', * FROM io_probe_recommend_full('asked', un
 CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'times have no intervals|not all times|were not measured';
 -- what alone would be on the wrong side of what is set for the other takes that along, asked for alone or not
 SELECT asked, setting, recommended, statement, why FROM known
-  WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; sets random_page_cost as well, which would stay below it(;|$)');
+  WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; also sets random_page_cost, which would otherwise stay below it(;|$)');
 -- the planner is asked about all, whichever rows are wanted
 SELECT asked, why FROM known WHERE recommended IS NOT NULL AND evidence->'queries' IS NOT NULL
   AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+ the plans|[0-9]+ queries';
@@ -194,7 +194,7 @@ SET random_page_cost = 2;
 INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '8 s', cold => true);
 SELECT setting, recommended, why FROM known WHERE recommended IS NOT NULL AND NOT EXISTS (SELECT FROM known WHERE statement IS NOT NULL);
 SELECT setting, recommended, statement, why FROM known WHERE (setting = 'random_page_cost' AND recommended <> current AND recommended::float8 < 20)
-  <> (why ~ '; sets seq_page_cost as well, which would stay above it(;|$)');
+  <> (why ~ '; also sets seq_page_cost, which would otherwise stay above it(;|$)');
 TABLE out_of_order;
 RESET seq_page_cost;
 RESET random_page_cost;
@@ -266,7 +266,7 @@ CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
-SELECT relid, recommended, why ~ '^the planner''s choices say nothing: (not all times could be measured|the times have no intervals): ' AS why FROM
+SELECT relid, recommended, why ~ '^the planner''s plans could not be judged: (not all times could be measured|the times have no intervals): ' AS why FROM
   io_probe_recommend_full(cold => true, settings => '{random_page_cost}', duration => '1 s')
   WHERE relid IS NOT NULL;
 RESET ROLE;

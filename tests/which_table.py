@@ -51,7 +51,7 @@ class WhichTable(unittest.TestCase):
         self.session.run("CHECKPOINT")
         row = self.advice()
         self.assertIsNone(row["recommended"])
-        self.assertRegex(row["why"], r"12 smaller ones have 1\d MiB.* name it")
+        self.assertRegex(row["why"], r"12 smaller tables have 1\d MiB.* pass its name")
         self.assertTrue(re.fullmatch(r"public\.t\d+", self.reported()))
 
     def test_unlogged_tables(self):

@@ -260,7 +260,7 @@ impl Comparison {
             _ if self.verdict(level) != Verdict::CantTell => None,
             _ => Some(match self.more_runs(level, growing) {
                 None => "too noisy".to_owned(),
-                Some(more) if growing == Growing::Both => format!("{more} more each"),
+                Some(more) if growing == Growing::Both => format!("{more} more runs each"),
                 Some(1) => "1 more run".to_owned(),
                 Some(more) => format!("{more} more runs"),
             }),
@@ -278,7 +278,7 @@ impl Comparison {
             }
             Unknown::Others([of_a, of_b]) => {
                 let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
-                format!("others were at work: they took {of_a:.0} % from {a}, {of_b:.0} % from {b}")
+                format!("others took {of_a:.0} % of disk traffic or CPU time ({a}) and {of_b:.0} % ({b})")
             }
         });
         let compared = self.compared.iter().sum::<usize>();
@@ -290,7 +290,7 @@ impl Comparison {
             self.effective.filter(|effective| runs > 2.0 && !(0.5..=1.5).contains(&(effective / runs)));
         let alike = alike.map(|effective| match effective < runs {
             true => {
-                format!("runs close in time are alike: {runs} tell as much as {effective:.0} would apart")
+                format!("runs close in time are alike: these {runs} tell as much as {effective:.0} far apart")
             }
             false => "runs close in time are alike: those of both sides are compared".to_owned(),
         });

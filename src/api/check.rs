@@ -90,8 +90,8 @@ fn kernel() -> Vec<CheckRow> {
         account::own_read_bytes().map(|_| "/proc/self/io"),
         "account of bytes read",
         "/proc/self/io can't be read",
-        "The kernel needs CONFIG_TASK_IO_ACCOUNTING, the container a /proc whose files the server may read; \
-         device shares are unknown.",
+        "Device shares are unknown. The kernel needs CONFIG_TASK_IO_ACCOUNTING, and a container needs a \
+         /proc whose files the server may read.",
     );
     let pressure = found_or(
         Pressure::read(&roots).map(|_| "/proc/pressure/io"),
@@ -233,7 +233,7 @@ fn direct_io_on(object: &Object) -> CheckRow {
         None => missing(
             item,
             "unknown",
-            "Linux shows this since 6.1, or there is no file yet. Path direct finds it out.",
+            "Linux before 6.1 does not show this, or no file is there yet. A probe with path direct tells.",
         ),
     }
 }
@@ -251,7 +251,7 @@ fn scratch_file_on(object: &Object) -> CheckRow {
     let value = format!("{fs_type}, {} MB free", free >> 20);
     if free < gucs::SCRATCH_LIMIT.bytes().saturating_add(gucs::SCRATCH_RESERVE.bytes()) {
         let advice =
-            "It takes at most pg_io_probe.scratch_limit and leaves pg_io_probe.scratch_reserve free.";
+            "It may need up to pg_io_probe.scratch_limit, and pg_io_probe.scratch_reserve must stay free.";
         missing(item, value, advice)
     } else {
         ok(item, value)
@@ -274,6 +274,6 @@ fn this_server() -> Vec<CheckRow> {
         "With cold => true path server skips blocks that are in shared buffers.",
     );
     let timing = server::setting(c"track_io_timing").unwrap_or_default();
-    let timing = if timing == "on" { "on" } else { "off: plans that were made elsewhere have no io_ms" };
+    let timing = if timing == "on" { "on" } else { "off: plans that you pass as JSON may have no io_ms" };
     vec![path, evicts, ok("track_io_timing", timing)]
 }

@@ -179,8 +179,8 @@ impl Executed {
         pgrx::notice!("{}", self.query);
         if self.shared_out {
             pgrx::notice!(
-                "the I/O workers read for several nodes at a time, so that their bytes are shared out by \
-                 blocks; options => '{{\"exact\": true}}' tells them apart"
+                "I/O workers read for several plan nodes at a time, so device bytes are split among nodes by \
+                 their blocks; options => '{{\"exact\": true}}' counts them by node"
             );
         }
         if remembers
@@ -189,8 +189,8 @@ impl Executed {
         {
             let table = spi::quote_literal(table);
             pgrx::notice!(
-                "to see how long that wait usually is, in expected_ms, first run SELECT * FROM \
-                 io_probe_page_cost({table}, cold => true) in this session; it evicts the table"
+                "to see in column expected_ms how long these reads usually take, first run SELECT * FROM \
+                 io_probe_page_cost({table}, cold => true) in this session; that evicts the table"
             );
         }
     }
@@ -308,7 +308,7 @@ fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
         tiers().filter(|_| read > 0),
         (reads.temp_bytes > 0).then(|| format!("temporary files {}", served::mib(reads.temp_bytes))),
         row.io_ms.filter(|_| read > 0).map(|ms| format!("waited {} ms for reads", served::count(ms))),
-        row.expected_ms.filter(|_| read > 0).map(|ms| format!("measured before: {} ms", served::count(ms))),
+        row.expected_ms.filter(|_| read > 0).map(|ms| format!("expected: {} ms", served::count(ms))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))

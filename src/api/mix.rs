@@ -435,7 +435,7 @@ impl Measured {
             caveats.stopped(stop);
         }
         if self.is_on_top() {
-            caveats.note("what others send goes on: the load comes on top of it");
+            caveats.note("others go on sending requests: this load comes on top of theirs");
         }
         if found.mix.paced {
             caveats
@@ -464,7 +464,7 @@ impl Measured {
         caveats.note_open_files(relation);
         let carried = |cell: &Cell| cell.carries() == Some(true);
         if found.mix.cells.iter().all(carried) {
-            caveats.note("each load was carried: the device bends beyond, or not at all");
+            caveats.note("the device kept up with all loads: only greater ones may be too much");
         }
         caveats.note_relation(relation);
         caveats

@@ -378,7 +378,7 @@ fn why_lost(lost: Lost) -> &'static str {
     match lost {
         Lost::NoAccount => "device_bytes is unknown: /proc does not show the bytes that the process read",
         Lost::Ended => {
-            "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and with it its account"
+            "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and its counts are lost"
         }
     }
 }

@@ -116,7 +116,7 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, or reads 50 %, writes 75 %; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. A scan or fetches of which less than 90 % came from the device have an item of their own: server, cached';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, or reads 50 %, writes 75 %; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. If less than 90 % of a scan or of fetches came from the device, the item ends with ", cached", as in "server, cached"';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';

@@ -14,7 +14,7 @@ CREATE TABLE io_probe_corrections (
     PRIMARY KEY (schemaname, tablename, indexname)
 ) USING heap;
 SELECT pg_catalog.pg_extension_config_dump('io_probe_corrections', '');
-COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes. The planner uses them in place of those that ANALYZE found, in sessions that have loaded the library. io_probe_correct writes them; the owner of this table may DELETE rows of tables that are gone. Of more than 1000 rows of a table the others do not count';
+COMMENT ON TABLE io_probe_corrections IS 'Correlations of indexes. The planner uses them in place of those that ANALYZE found, in sessions that have loaded the library. io_probe_correct writes them; the owner of this table may DELETE rows of tables that are gone. At most 1000 rows of a table count';
 COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of the index';
 COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
 COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; not its oid, since REINDEX CONCURRENTLY changes that';

@@ -93,7 +93,7 @@ COMMENT ON COLUMN io_probe_runs.object IS 'What was measured: schema.table; for 
 COMMENT ON COLUMN io_probe_runs.status IS 'ok; failed: the probe ended with an error; skipped: another probe was running, or the device was busier than pg_io_probe.max_busy_pct';
 COMMENT ON COLUMN io_probe_runs.sqlstate IS 'SQLSTATE if the run failed or was skipped; NULL if not';
 COMMENT ON COLUMN io_probe_runs.message IS 'First 10,000 characters of the message if the run failed or was skipped; NULL if not';
-COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Each is written as its type prints it, amounts among the options as numbers. So equal arguments make one series';
+COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Values are in the form that their type prints, amounts in options as numbers, so that equal arguments have one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
 COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is no regclass, so a dropped relation makes no trouble';

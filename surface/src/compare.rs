@@ -28,14 +28,14 @@ row! {
         /// For can't tell: what is missing, such as how many more runs of each side. For a setting or an
         /// argument: its values in a and b
         remark: Option<Text>,
-        /// The greater figure must exceed the smaller one by this percentage to count. It is the larger of
-        /// two: the error within the runs, and the noise from run to run. NULL if the noise is not known
+        /// By what percentage the greater figure must exceed the smaller one to count as different: the error
+        /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
         noise_pct: Option<f64>,
         /// Number of runs from which the noise is known: earlier runs of the same series, and runs of the
         /// labels, without disturbed runs. With fewer than 10, the verdict is can't tell
         runs: Option<u32>,
-        /// How many more runs of each side may suffice for a verdict, if they are like these. NULL if none,
-        /// over 1,000, or something else is missing
+        /// How many more runs of each side may be enough for a verdict, if they are like these. NULL if none
+        /// is needed, over 1,000 are, or something else is missing
         more_runs: Option<u32>,
         /// Value of the setting in a; NULL for a figure
         a_setting: Option<Text>,
@@ -78,8 +78,8 @@ row! {
         /// Number of earlier runs that count. Disturbed runs don't count, if enough others are left. With
         /// fewer than 10, the verdict is can't tell
         runs: u32,
-        /// How many more runs may suffice for a verdict, if they are like these, and argument last grows by
-        /// as many. NULL if none, over 1,000, or something else is missing
+        /// How many more runs may be enough for a verdict, if they are like these, and argument last grows by
+        /// as many. NULL if none is needed, over 1,000 are, or something else is missing
         more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,
@@ -112,11 +112,11 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&CompareRow::TYPE, 20),
         who: Who::Monitor,
         comment: "\
-            Compares all runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Each figure \
-            is the geometric mean over the latest 50 runs of a label in a series. It is compared with the \
-            other label's figure in the same series, or else for the same probe, object and arguments. Rows \
-            show the arguments that differ. If the labels take turns, runs that are close in time count as \
-            pairs. pg_monitor may call it",
+            Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. a and b are \
+            geometric means over the latest 50 runs of a label in a series (see io_probe_runs.series). Both \
+            are of the same series, or else of the same probe, object and arguments. Other rows show the \
+            arguments that differ. If the labels take turns, runs that are close in time count as pairs. \
+            pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
         ..KEEP
@@ -130,7 +130,7 @@ pub const FUNCTIONS: &[Function] = &[
             Shows what changed by more than its noise. It compares the last runs of each series (argument \
             last says how many) with up to 30 runs before them. It shows only what is in use (the current \
             sync method, the kernel's readahead window, all paths except os); all_items => true shows all \
-            items. If nothing has changed, about one call in twenty calls a figure different by chance \
+            items. If nothing has changed, about one call in twenty still reports a change, by chance \
             (Holm's correction). Reads stored runs only. pg_monitor may call it",
         example: "1",
         ..KEEP

@@ -17,11 +17,11 @@ row! {
         /// Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the
         /// statistics
         kept: Option<f64>,
-        /// Percent of the rows that lie far from the rows before and after them in the index. Up to 5
-        /// percent, such rows count once if they are next to each other on the same block
+        /// Percent of the rows that lie in the table far from their neighbours in the index. Up to 5 percent,
+        /// such neighbours on the same block count as one row
         scattered_pct: Option<f64>,
-        /// Number of blocks from which the other rows come at any moment; up to 4 if the table is in index
-        /// order
+        /// Number of blocks from which rows that are not scattered come at any moment of an index scan; up to
+        /// 4 if in index order
         stretch_blks: Option<u64>,
         /// Number of blocks that a range of 1 % of the index would visit if its rows were next to each other
         ordered_blks: Option<u64>,

@@ -21,8 +21,8 @@ row! {
         /// 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence
         /// interval
         best: Option<bool>,
-        /// Is it the depth with the most iops among those with p99_us up to argument p99? NULL without that
-        /// argument
+        /// Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL
+        /// without that argument
         best_within: Option<bool>,
         /// pread: one read at a time; io_uring, threads: several
         engine: Option<&'static str>,

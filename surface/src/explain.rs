@@ -18,8 +18,9 @@ row! {
         parent_id: Option<u32>,
         /// Level of the node; the top node has 0
         level: u32,
-        /// Type of the node as EXPLAIN prints it. In the row of sums: the disk (the query waited for it for
-        /// at least half of the time), partly the disk (for at least a tenth), not the disk, or unknown
+        /// Type of the node as EXPLAIN prints it. In the row of sums, the cause of the time: the disk (the
+        /// query waited for it for at least half of its time), partly the disk (at least a tenth), not the
+        /// disk, or unknown
         node_type: Text,
         /// node_type, indented by level; in the row of sums after =
         node: Text,
@@ -48,7 +49,7 @@ row! {
         /// Blocks of temporary files written
         temp_blks_written: Option<u64>,
         /// Part of self_ms in which the node waited for blocks of tables and indexes. All times are means
-        /// over parallel processes. For a plan from elsewhere NULL without track_io_timing
+        /// over the parallel processes. NULL if argument plan was made without track_io_timing
         io_ms: Option<f64>,
         /// Part of self_ms for temporary files: a sort, a hash or a CTE did not fit into memory
         temp_io_ms: Option<f64>,
@@ -75,8 +76,8 @@ row! {
         local_blks_read: Option<u64>,
         /// Part of io_ms for blocks of temporary tables; NULL before PostgreSQL 17
         local_io_ms: Option<f64>,
-        /// Predicted wait in ms, from measured times. If io_ms is much longer, requests queued or others used
-        /// the device. NULL if several processes ran the node
+        /// io_ms as predicted from the times that io_probe_page_cost measured. If io_ms is much longer,
+        /// requests queued or others used the device. NULL if several processes ran the node
         expected_ms: Option<f64>,
         /// Predicted ms if all shared_blks_read came from the OS cache
         os_ms: Option<f64>,
@@ -124,9 +125,9 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&ExplainRow::TYPE, 20),
         who: Who::Everyone,
         comment: "\
-            Shows the same for a plan by EXPLAIN (FORMAT JSON) from elsewhere, such as auto_explain: \
-            io_probe_explain(plan => '...'). Looks up names, sizes and settings in this database. Everyone \
-            may call it. Option page_cost: as for a query",
+            Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) \
+            does. Call io_probe_explain(plan => '...'). Looks up names, sizes and settings in this database. \
+            Everyone may call it. Option page_cost: as for a query",
         example: "plan => '[{\"Plan\": {\"Node Type\": \"Seq Scan\", \"Schema\": \"public\", \
             \"Relation Name\": \"probed\"}}]'",
         errors: &[QUERY],

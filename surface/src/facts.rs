@@ -93,7 +93,7 @@ row! {
         reads_merged: u64,
         /// Bytes read
         read_bytes: u64,
-        /// Sum of the ms that reads took, with queueing. All ms here begin again with 0 after 2^32
+        /// Sum of the ms that reads took, with queueing. Each counter in ms starts again at 0 after 2^32 ms
         read_ms: u64,
         /// Writes completed
         writes: u64,

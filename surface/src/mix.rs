@@ -10,10 +10,10 @@ row! {
     row MixRow "mix" everyday [
         load, read_pct, write_pct, reads_s, r_p50_us, r_p99_us, writes_s, w_p50_us, w_p99_us, doubt
     ] {
-        /// bend (first row): the greatest load that the device answered in time, together with all smaller
-        /// loads; its figures are NULL if there is none. others (with like): the load of others, now or in
-        /// the stored run. reads alone, writes alone: each as fast as possible. cell: reads and writes at
-        /// these shares
+        /// bend (first row): the greatest load up to which the device answered every load in time; without
+        /// one, its figures are NULL. others (with argument like): what others sent, now or in the stored
+        /// run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct
+        /// and write_pct
         load: &'static str,
         /// Reads that were sent, in percent of the row reads alone (with like: of the row others)
         read_pct: Option<u32>,
@@ -21,8 +21,8 @@ row! {
         write_pct: Option<u32>,
         /// Reads a second that were answered
         reads_s: Option<f64>,
-        /// Median time of a read in us, from when it was due to its answer. Each percentile is NULL if fewer
-        /// than ten requests took longer
+        /// Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if
+        /// fewer than ten requests took longer
         r_p50_us: Option<f64>,
         /// 95th percentile of the time of a read in us
         r_p95_us: Option<f64>,
@@ -43,9 +43,9 @@ row! {
         /// Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles
         /// are too low: they don't count unanswered requests. NULL for reads alone and writes alone
         carried: Option<bool>,
-        /// Reads a second that were sent. NULL: each was sent after an answer
+        /// Reads a second that were sent. NULL if a read was sent only after an answer
         sent_reads_s: Option<f64>,
-        /// Writes a second that were sent. NULL: each was sent after an answer
+        /// Writes a second that were sent. NULL if a write was sent only after an answer
         sent_writes_s: Option<f64>,
         /// data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync
         writing: &'static str,

@@ -21,13 +21,13 @@ row! {
         /// Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it
         /// is needed); NULL if the server decides
         depth: Option<u32>,
-        /// us per block, without the work on its tuples; for pattern tuple, only that work
+        /// Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block
         block_us: Option<f64>,
         /// Number of blocks that were timed; for pattern tuple, number of tuples
         blks: u64,
         /// Percent of the blocks that were in the OS cache before
         os_pct: Option<f64>,
-        /// Pattern tuple: us per tuple when all tuples are counted, without reading the page. NULL for other
+        /// Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other
         /// patterns
         tuple_us: Option<f64>,
         /// Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts

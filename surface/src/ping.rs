@@ -48,8 +48,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     ],
     returns: Returns::Rows(&PingRow::TYPE, 10),
     comment: "\
-        Sends single requests and times each: count gives their number, every the interval. mode: read \
-        (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong \
+        Sends single requests, and times each. count is their number, every the time between them. mode: \
+        read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong \
         (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the \
         relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is \
         not the database's default. Options: max_p99, seed, wait",

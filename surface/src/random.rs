@@ -26,8 +26,8 @@ row! {
         blks: u64,
         /// Was every block fetched? If not, notes says why
         complete: bool,
-        /// true: no cache served a fetch, or only (after cold => true) with blocks from this run's own
-        /// readahead
+        /// true: no fetch found its block in a cache, except (after cold => true) where this path's own
+        /// readahead had put it
         cold: Option<bool>,
         /// Elapsed time in ms, with pauses, without evicting
         elapsed_ms: Option<f64>,
@@ -55,10 +55,10 @@ row! {
         over_read: Option<f64>,
         /// Latency of the first fetch in us. No other time includes it
         warmup_us: Option<f64>,
-        /// Mean us from the time when a fetch was due to its end. NULL unless depth is 1 and max_iops is the
-        /// only rate limit
+        /// Mean response time in us: from when max_iops schedules a fetch to its end. NULL unless depth is 1
+        /// and max_iops is the only rate limit
         response_avg_us: Option<f64>,
-        /// 99th percentile of that time in us
+        /// 99th percentile of response time, in us
         response_p99_us: Option<f64>,
         /// Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not
         /// read

@@ -13,8 +13,9 @@ row! {
         /// Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is
         /// unknown
         window_kb: Option<u64>,
-        /// kernel: the setting in force, with reads through the OS cache. emulated: reads of one window each
-        /// past the OS cache, each submitted while the previous window is used; cache_us is added per block
+        /// kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window
+        /// at a time past the OS cache, and submits the next read while it uses the present window; block_us
+        /// includes cache_us
         mode: &'static str,
         /// MiB a second of a cold scan, one block at a time
         mib_s: Option<f64>,
@@ -31,8 +32,8 @@ row! {
         /// Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us
         /// includes it
         cache_us: Option<f64>,
-        /// Number of turns that count: without the first turn of each window, and without disturbed turns of
-        /// mode kernel
+        /// Number of turns that count: all but the first one; in mode kernel, turns that took much more CPU
+        /// time than others do not count
         turns: u64,
         /// Number of blocks read in the turns that count
         blks: u64,

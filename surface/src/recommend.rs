@@ -7,8 +7,8 @@ use crate::value::{Json, Relation, Text};
 row! {
     /// one setting in one place
     row RecommendRow "recommend" everyday [setting, name, current, recommended, low, high, doubt] {
-        /// Where the value applies: cluster, tablespace, index or device. If there is only one tablespace,
-        /// and it has no own value, it is cluster
+        /// Where the value applies: cluster, tablespace, index or device. It is cluster in place of
+        /// tablespace if the only tablespace has no value of its own
         scope: &'static str,
         /// Name of the tablespace, index or device; NULL for the cluster, or if unknown
         name: Option<Text>,
@@ -40,15 +40,15 @@ row! {
         /// the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18
         /// and later: sets it in the column's statistics until the next ANALYZE. NULL if there is none
         instead: Option<Vec<String>>,
-        /// Which other values of the setting override statement or instead, or are overridden by it. Begins
-        /// with 'to be run on the primary' if a standby refuses statement
+        /// Which values set elsewhere (database, role ...) override what statement or instead sets, or are
+        /// overridden by it. Begins with 'to be run on the primary' if a standby refuses statement
         hides: Option<Text>,
         /// Reason for the recommendation, or why there is none
         why: Text,
         /// Relation that was measured, or was to be measured
         relid: Option<Relation>,
-        /// No advice: needs cold, needs writes (with that argument there might be advice); not looked at (no
-        /// time was left for this index); unknown (another reason: see why of the full row). Advice, but
+        /// recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no
+        /// time was left for this index); unknown (another reason: column why says it). Else, what happened
         /// during the measurement: slowed (the device slowed down), limited (an I/O limit of the server's
         /// cgroup was reached), cpu quota (the cgroup's CPU quota was used up), others (others used the
         /// device). NULL: no doubt
@@ -85,10 +85,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
         bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL \
         18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), \
         io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another \
-        correlation is better, if there was no time to look at it, or if settings names correlation. unit => \
-        'cpu' also recommends seq_page_cost; by default that is the unit, and stays. cold => true evicts \
-        what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in \
-        the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on \
+        correlation is better, if there was no time to look at it, or if settings names correlation. By \
+        default seq_page_cost is the unit of all costs, and stays; unit => 'cpu' recommends it, too. cold => \
+        true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch \
+        files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on \
         io_probe_sync; without CREATE on a tablespace that is not the database's default, the rows for \
         writes have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, \
         max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",

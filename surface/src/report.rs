@@ -87,10 +87,11 @@ row! {
         /// long_write, commit, commit_p99, load, load_p50, load_p99, commit_load_p50, commit_load_p99,
         /// readahead, verdict, advice, missing
         section: ReportSection,
-        /// Part of the section. trust: good, fair, poor or unknown, for the parts that finding names (scans,
-        /// reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the
-        /// requests in flight. commit, commit_p99: the method. load: reads alone or writes alone. load_p50,
-        /// load_p99 and those of commits: the reads, in percent of reads alone. readahead: the window in kB
+        /// What the line is about. trust: good, fair, poor or unknown, for the parts that finding names
+        /// (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes:
+        /// the requests in flight. commit, commit_p99: the sync method. load: reads alone or writes alone.
+        /// load_p50, load_p99, commit_load_p50, commit_load_p99: rate of reads, in percent of reads alone.
+        /// readahead: the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,

@@ -11,13 +11,13 @@ row! {
     ] {
         /// Number of the interval, from 1
         sample: u32,
-        /// Process; NULL in the last two rows
+        /// Process id; NULL in a row of several processes
         pid: Option<i32>,
-        /// role@database of a session; the leader of a parallel worker; else the kind of process. io worker:
-        /// reads of I/O workers while no session was seen to wait. ended: the process has ended. Rows without
-        /// pid: outside this server: reads for others, and for processes that began and ended meanwhile. kept
-        /// in the OS cache: writes that have not reached a device yet. out of the OS cache: writes of the
-        /// devices beyond those of these processes
+        /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Without
+        /// pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: processes
+        /// that ended in the interval. outside this server: device reads for none of these processes. kept in
+        /// the OS cache: what they wrote and the devices have not written yet. out of the OS cache: what the
+        /// devices wrote beyond that
         process: Text,
         /// MiB a second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,

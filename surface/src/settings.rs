@@ -100,7 +100,7 @@ numbers! {
         "Share of the time, in percent, in which a probe may have requests in flight.",
         "Zero is no limit. The probe rests between its requests.");
     MAX_P99 = Superuser("max_p99", 0, 0..=i32::MAX, Ms,
-        "Ends a probe early when more than ten of a thousand of its own requests took longer.",
+        "Ends a probe early when more than ten of a thousand of its own requests took longer than this.",
         "Zero is no limit. After that, no other probe of the statement begins; rows are partial.");
     MAX_BUSY_PCT = Superuser("max_busy_pct", 0, 0..=100, One,
         "Refuses a probe when the device is busier than this before the probe begins.",

@@ -30,8 +30,8 @@ row! {
         /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
         /// the figures of the row
         doubt: Doubts,
-        /// ok; partial: something from outside ended it early; unsupported: not possible here; void: the
-        /// figures contradict each other
+        /// ok; partial: something from outside ended the measurement early; unsupported: not possible on this
+        /// system; void: the figures contradict each other
         status: &'static str,
         /// Sentences about this row. A note about the whole call is in one row only
         notes: Vec<String>,
@@ -71,12 +71,13 @@ row! {
         device_bytes: Option<u64>,
         /// Reads that the devices completed during the measurement, for all processes
         device_ios: Option<u64>,
-        /// device_ios per block from the device. Over 1: requests are split; under 1: they are merged
+        /// device_ios per block from the device. Over 1: a block took several reads; under 1: a read had
+        /// several blocks
         ios_per_block: Option<f64>,
         /// Mean size of the devices' reads in kB (rareq-sz of iostat)
         rareq_kb: Option<f64>,
-        /// Mean number of requests queued or in flight (aqu-sz of iostat). For an emulated window, the time
-        /// for this column and util_pct includes cache_us
+        /// Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode
+        /// emulated: this and util_pct are over the time with cache_us
         aqu_sz: Option<f64>,
         /// Mean ms of a device read, queueing included (r_await of iostat)
         r_await_ms: Option<f64>,

@@ -23,9 +23,9 @@ row! {
         p50_us: Option<f64>,
         /// 99th percentile of the latency in us; NULL if fewer than ten reads took longer
         p99_us: Option<f64>,
-        /// First row: a burst, a cap, or steady or not by SNIA's test (on five equal parts of the time). A
-        /// rate counts as a cap if it is even within 3 %, and is a round number or follows a burst. But it
-        /// may also be all that the device can do. NULL in other rows
+        /// First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, 'burst
+        /// of ... s, then' comes first. cap: the rate stays within 3 %, and is a round number or follows a
+        /// burst. It may also be all that the device can do. NULL in other rows
         verdict: Option<Text>,
         /// First row: reads a second until the burst credits were used up; NULL without a burst
         burst_iops: Option<f64>,
@@ -35,11 +35,11 @@ row! {
         bucket: Option<f64>,
         /// First row: seconds without reads until the bucket has as many credits again
         refill_s: Option<f64>,
-        /// First row: is the rate steady by SNIA's test? On five equal parts of the time, the range is at
-        /// most 20 % of the mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer
-        /// than five slices
+        /// First row: is the rate steady by SNIA's test? The rates of five equal parts of the time (after a
+        /// burst, if any) differ by at most 20 % of their mean, and the best-fit line rises or falls by at
+        /// most 10 % of it. NULL with fewer than five slices
         steady: Option<bool>,
-        /// First row: greatest minus least of the five parts, in percent of their mean
+        /// First row: highest minus lowest rate of the parts (see steady), in percent of their mean
         range_pct: Option<f64>,
         /// Size of a read in kB
         read_kb: u32,

@@ -13,10 +13,10 @@ row! {
     row SyncRow "sync" everyday [
         section, method, direct, write_kb, ops_s, err_pct, p50_us, p99_us, in_use, doubt
     ] {
-        /// Sections of pg_test_fsync, which always write the same place: one_write, two_writes: one or two
-        /// writes, then a sync; open_sync_size: 16 kB in 1 to 16 synchronous writes; other_fd: synced through
-        /// the same descriptor or another one; no_sync: a write without a sync. wal_segment: writes forward
-        /// through a zero-filled segment, as the server does
+        /// What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All
+        /// others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one
+        /// or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync
+        /// through the same descriptor or another one. no_sync: a write without a sync
         section: &'static str,
         /// Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls
         method: &'static str,

@@ -14,15 +14,15 @@ row! {
         /// kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order,
         /// as COPY
         pattern: &'static str,
-        /// direct: by O_DIRECT; os: as the server writes, with a sync before a block is written again, and
-        /// after each of five turns
+        /// direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second
+        /// write of a block, and ends each of five turns
         path: &'static str,
         /// Greatest number of writes in flight
         depth: u32,
         /// Size of each write in kB
         write_kb: u32,
-        /// The kernel is told to write back after this many kB (checkpoint_flush_after, backend_flush_after).
-        /// NULL: it is not told before the sync
+        /// After how many kB the kernel is told to write back (checkpoint_flush_after or
+        /// backend_flush_after). NULL: not before the sync
         flush_kb: Option<u64>,
         /// Writes a second. On path os the time includes that of the syncs
         writes_s: Option<f64>,

@@ -185,7 +185,7 @@ fn disturbed_runs_are_set_aside() {
 fn sides_with_other_neighbours_are_not_compared() {
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 8, 0.6), &[], true);
     assert_eq!(found.verdict(LEVEL), Verdict::CantTell);
-    assert_eq!(found.notes(["a", "b"]), ["others were at work: they took 0 % from a, 40 % from b"]);
+    assert_eq!(found.notes(["a", "b"]), ["others took 0 % of disk traffic or CPU time (a) and 40 % (b)"]);
     // Those with the same are.
     let found = compare(&side(0, 1.0, 12, 0.5), &side(12, 0.5, 12, 0.55), &[], true);
     assert_eq!((found.verdict(LEVEL), found.set_aside), (Verdict::Worse, 0));
@@ -367,7 +367,7 @@ fn known_answers_of_what_is_lacking() {
     assert_eq!(found.remark(LEVEL, Growing::Second, ["before", "now"]).as_deref(), Some("1 more run"));
     assert_eq!(
         compared(&[], 1.0, 2.0).remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(),
-        Some("5 more each")
+        Some("5 more runs each")
     );
     // Where runs differ by a thousand times, no number of them would do.
     let wild: Vec<f64> = history().iter().map(|value| (value / 500.0).powi(70)).collect();

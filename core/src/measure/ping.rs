@@ -1,7 +1,7 @@
 //! One request now and then, each timed by itself: what ioping does.
 //!
 //! Requests follow a schedule; one that is late goes out at once and moves none of the others. Reads fetch
-//! single blocks of a relation in random order, writes go to random blocks of a scratch file and nowhere else.
+//! single blocks of a relation in random order, writes go to random blocks of a scratch file only.
 //! The first request of each kind is warm-up. Only the system call is timed: which block it is, what the page
 //! cache holds of it and what is to be written are settled before.
 //!

@@ -326,9 +326,9 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
             }
         }
         None if counted.is_refused => result.lack(NoTime::Other(
-            "tuples could not be counted: another session holds a lock, an index or statistics call a \
-             function or compute constants, there are over 200 indexes, or planning took long or \
-             raised an ERROR",
+            "tuples could not be counted: another session holds a lock, expressions of an index or \
+             statistics call a user-defined function or compute constants, there are over 200 indexes, or \
+             planning took long or raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
             "the time of tuples is smaller than the noise: hits in shared buffers seemed to take as long",

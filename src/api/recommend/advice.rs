@@ -103,8 +103,8 @@ pub(super) type Found<T> = std::result::Result<T, Lacking>;
 pub(super) const NOT_COLD: Lacking = Lacking::Why(
     NEEDS_COLD,
     Text::Borrowed(
-        "not measured: it needs cold => true, which drops the blocks that it reads from the OS cache, and so \
-         EXECUTE on io_probe_evict",
+        "not measured: it needs cold => true, which evicts from the OS cache the blocks that it reads, and \
+         so EXECUTE on io_probe_evict",
     ),
 );
 
@@ -185,8 +185,8 @@ pub(super) struct Statements {
 
 /// What `hides` begins with where a standby refuses the statement.
 pub(in crate::api) const ON_PRIMARY: &str = "to be run on the primary";
-const IN_TABLESPACE: &str = "in the tablespace its own value hides what the server, a database, a role or a \
-     session SETs, which SHOW goes on to show; what ALTER SYSTEM sets is hidden by all of these";
+const IN_TABLESPACE: &str = "the tablespace's own value overrides those of the server, a database, a role or \
+     a session, though SHOW still shows those; what ALTER SYSTEM sets is overridden by all of these";
 /// What `why` adds where the statement is one of a tablespace.
 const UNSHOWN: &str = "; SHOW does not show a tablespace's own value, \\db+ does";
 const OF_CLUSTER: &str =

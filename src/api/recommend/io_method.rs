@@ -291,8 +291,8 @@ impl<'a> Judge<'a> {
         let is_by_server = setting == Some(Setting::IoCombineLimit);
         if let Some(share) = self.compared.used_by_others.filter(|share| *share > BUSY && !is_by_server) {
             return row.unknown(format!(
-                "other processes used {:.0} % of the processors' time meanwhile, so that a method might seem \
-                 slow for want of a processor: call it when they use less",
+                "other processes used {:.0} % of the processors' time meanwhile, so a method might seem slow \
+                 only for lack of a processor: repeat when they use less",
                 100.0 * share
             ));
         }
@@ -341,7 +341,8 @@ impl<'a> Judge<'a> {
                 (None, Some(bitmap), Some(cold), Some(cached)) => {
                     let [first, second, third] = SCANS;
                     words += &format!(
-                        "; {}: {first} {bitmap:.2} times as long, {second} {cold:.2}, {third} {cached:.2}",
+                        "; with {} a {first} takes {bitmap:.2} times as long, a {second} {cold:.2}, \
+                         a {third} {cached:.2}",
                         name(*method)
                     );
                 }
@@ -370,7 +371,7 @@ impl<'a> Judge<'a> {
         match values_as_good(self.now.least_workers, &[most], EMULATION_ERROR) {
             Some(found) if !found.holds_current => row.alter(
                 found.value.to_string(),
-                format!("until more workers are started, scans take {:.2} times as long", ratio.value),
+                format!("with io_min_workers workers alone, scans take {:.2} times as long", ratio.value),
             ),
             _ => row.keep("scans are as fast before more workers are started"),
         }
@@ -394,7 +395,7 @@ impl<'a> Judge<'a> {
     fn most_combined(&self, row: Recommendation) -> Recommendation {
         // Reads grow with io_combine_limit, too.
         if self.now.combined < self.now.most_combined {
-            return row.keep("io_combine_limit is below it");
+            return row.keep("the lower io_combine_limit counts");
         }
         let row =
             self.by_value(row, self.now.most_combined, &self.field.most_combined, 0, EMULATION_ERROR, &in_kb);

@@ -76,8 +76,8 @@ impl FoundTables {
         {
             let mib = toast.bytes >> 20;
             return format!(
-                "{none}. The values lie in a TOAST table of {mib} MiB, of which no queries can be planned: \
-                 io_probe_page_cost('{name}') has its times"
+                "{none}. The data lies in a TOAST table of {mib} MiB, for which no queries can be planned: \
+                 io_probe_page_cost('{name}') measures it"
             );
         }
         let (count, bytes) = self.small;
@@ -86,8 +86,8 @@ impl FoundTables {
         }
         let mib = bytes >> 20;
         format!(
-            "{none}. Its {count} smaller ones have {mib} MiB, but each is too small to time its pages: fill \
-             one with 256 MiB there, and name it"
+            "{none}. Its {count} smaller tables have {mib} MiB, but each is too small to be timed: make one \
+             of 256 MiB there, and pass its name"
         )
     }
 }

@@ -56,7 +56,7 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
         .rests_on("tablespace", place.spcname.clone());
     let (Some(disk), Some(in_force)) = (name, placement.read_ahead_kb) else {
         let notes = placement.notes.join("; ");
-        let why = if notes.is_empty() { "it is no disk's".to_owned() } else { notes };
+        let why = if notes.is_empty() { "no disk sets it".to_owned() } else { notes };
         return Ok(row.unknown(format!("not measured: the readahead of this tablespace is not known: {why}")));
     };
     if server::reads_direct() {

@@ -37,8 +37,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 const MIB: f64 = 1_048_576.0;
 
-const SOON: &str = "a vacuum that changes little pauses for under an hour of that, which is the most that a \
-     higher limit gains";
+const SOON: &str = "a vacuum that changes little pauses for less than an hour in all, and a higher limit \
+     saves no more than that";
 
 /// The row, by the largest table that no strong lock keeps from us.
 pub(super) fn row(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Recommendation> {
@@ -73,14 +73,14 @@ pub(super) fn row(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) ->
         VacuumLimit::Raise { to, high } => {
             let raised = VacuumCosts { limit: to as f64, ..costs };
             let why = format!(
-                "{told}; if all together may have {} % of what the volume reads, {to} lets one read the \
-                 table in {}",
+                "{told}; if all workers may take {} % of the volume's rate, a limit of {to} lets one \
+                 worker read the table in {}",
                 100.0 * SHARE,
                 time(raised.read_time(bytes, read_s.value))
             );
             row.between(to.to_string(), high.to_string()).alter(to.to_string(), why)
         }
-        _ => row.keep(format!("{told}, so that twice the limit would leave others too little")),
+        _ => row.keep(format!("{told}; at twice the limit vacuum would leave others too little")),
     };
     Ok(row.beside(doubt))
 }
@@ -107,7 +107,7 @@ fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64, volume_s: Option<f6
     };
     let name = qualified_name(table).unwrap_or_default();
     let allowed = format!(
-        "all workers of autovacuum together may read at most {} MiB/s, {} where they change each page",
+        "all autovacuum workers together may read at most {} MiB/s, or {} MiB/s if they change each page",
         mib(read),
         mib(changed)
     );

@@ -55,8 +55,9 @@ const AGAIN: u32 = 8;
 /// A device that gives less than this share of the reads a second that it gave at first has slowed down.
 const SLOWED: f64 = 0.5;
 
-const SLOWED_DOWN: &str = "The device slowed down in the middle, as a volume does whose burst credits run \
-                           out: the figures are of before and after. Repeat it now for those of after.";
+const SLOWED_DOWN: &str = "The device slowed down in the middle, like a volume that has used up its burst \
+                           credits: the figures mix both speeds. Call the report again now to measure \
+                           the lower one.";
 
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
@@ -70,7 +71,7 @@ const FASTEST_FLUSH_US: f64 = 10.0;
 
 /// Why it is not known how far to trust a report.
 const UNSEEN: &str = "it is not known what others did meanwhile";
-const UNTOUCHED: &str = "no bytes are known to have come from the devices for the probes";
+const UNTOUCHED: &str = "the probes are not known to have read or written any device";
 
 const NO_TABLE: &str = "there is no table of yours to read: name one, io_probe_report('tbl')";
 
@@ -534,8 +535,8 @@ impl ReportDraft {
             "reads",
             match shape {
                 Shape::Flat(point) => format!(
-                    "About {} reads a second whatever the depth, from {} on: a limit of the volume, or all \
-                     that the device has.",
+                    "About {} reads a second at any depth from {} on: the volume is limited, or the device \
+                     gives no more.",
                     count(point.iops.value),
                     point.depth
                 ),
@@ -703,7 +704,7 @@ impl ReportDraft {
             .take(2)
             .map(|(of, bytes)| format!("{} {}", kind(of), served::mib(*bytes)));
         let of_server: u64 = self.others.iter().map(|(_, bytes)| bytes).sum();
-        let outside = (2 * of_server < other_bytes).then(|| "most of it not by this server".to_owned());
+        let outside = (2 * of_server < other_bytes).then(|| "most from outside this server".to_owned());
         named.chain(outside).collect::<Vec<_>>().join(", ")
     }
 
@@ -750,7 +751,7 @@ impl ReportDraft {
             _ if self.is_poor(line) => "the trust in it is poor",
             _ if self.doubts(line, Doubt::Short) => "its turns were short",
             _ if line.doubt.has(Doubt::Paced) => "a limit sets the rate",
-            _ if is_as_promised_by_a_cache(line) => "a cache may hold so little",
+            _ if is_as_promised_by_a_cache(line) => "the file may fit in a cache",
             _ if self.doubts(line, Doubt::Limited) => "a limit of the cgroup slowed the device",
             _ if self.doubts(line, Doubt::Others) => "others used the device meanwhile",
             _ => "the difference is within the error",

@@ -147,7 +147,7 @@ impl<'a> FoundScan<'a> {
         caveats.note_holes(scan.holes);
         caveats.note_passed_over(run.skipped);
         if run.is_mostly_skipped() {
-            caveats.partial("too many were passed over for a sequential scan: no rate is given");
+            caveats.partial("too many blocks were passed over for a sequential scan: no rate is given");
         }
         self.judge_caches(caveats);
         let is_free = !scan.throttled;

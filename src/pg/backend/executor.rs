@@ -2,7 +2,7 @@
 
 mod bitmaps;
 mod copies;
-pub(in crate::pg) mod counting;
+mod counting;
 mod counts;
 mod io_workers;
 mod shared_counts;
@@ -11,4 +11,16 @@ pub(in crate::pg) use self::counting::count_nodes;
 pub(crate) use self::counting::{Counted, Execution, OfNode};
 pub(crate) use self::counts::{Counter, NodeCounts};
 pub(crate) use self::shared_counts::define_setting;
-pub(crate) use crate::pg::compat::watch_queries as watch;
+use crate::pg::compat::{self, QueryWatcher};
+
+/// From now on we see what the executor does. To be called once, when the library is loaded.
+pub(crate) fn watch() {
+    static WATCHER: QueryWatcher = QueryWatcher {
+        starts: counting::starts,
+        started: counting::started,
+        runs: counting::runs,
+        ran: counting::ran,
+        ends: counting::ends,
+    };
+    compat::watch_queries(&WATCHER);
+}

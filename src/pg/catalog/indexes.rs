@@ -70,7 +70,7 @@ pub(crate) struct KnownIndexes {
 
 const UNLIKE_ANALYZE: &str = "its statistics are too large, or ANALYZE did not make them";
 const ROWS_UNKNOWN: &str = "the number of its rows is not known: ANALYZE the table";
-const NO_RANGES: &str = "its first column has no histogram, or it holds some of the rows only";
+const NO_RANGES: &str = "its first column has no histogram, or it is a partial index";
 
 /// Most indexes, of all tables together, whose statistics are read.
 const MOST_KNOWN: usize = 64;

@@ -181,10 +181,10 @@ pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
     match read_only_if_possible(LONGEST_PLANNING, move || scan_of_all(table)) {
         Ok(Some(_)) => Ok(()),
         Err(NotDone::Slow) => Err(SLOW),
-        _ => Err(
-            "its queries could not be planned: another session holds a lock, an index or statistics call a \
-             function or compute constants, or planning raised an ERROR",
-        ),
+        _ => {
+            Err("its queries could not be planned: another session holds a lock, expressions of an index or \
+             statistics call a user-defined function or compute constants, or planning raised an ERROR")
+        }
     }
 }
 
@@ -224,16 +224,13 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
 /// told. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     corrections::watch();
-    compat::watch_relations();
+    compat::watch_relations(look_at_relation);
 }
 
 /// # Safety
 /// `info` must be what the planner knows of this relation.
 #[pg_guard]
-pub(in crate::pg) unsafe extern "C-unwind" fn look_at_relation(
-    relation: pg_sys::Oid,
-    info: *mut pg_sys::RelOptInfo,
-) {
+unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
     let tablespace = SAID.load(Ordering::Relaxed);
     if tablespace == 0 && corrections::is_uncorrected(relation) {
         return;

@@ -36,8 +36,8 @@ impl Display for NotDurable {
                 "fewer writes reached the device than were synced: something swallows the syncs"
             }
             Self::NoFlushes => {
-                "the syncs did not flush the device's volatile cache, as without write barriers: a power cut \
-                 loses what they were to make durable"
+                "the syncs did not flush the device's volatile cache (are write barriers off?): a power cut \
+                 loses data that was synced"
             }
         })
     }

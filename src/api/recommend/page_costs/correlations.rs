@@ -80,12 +80,14 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     );
     let plans = "the planner's plans for ranges of this index take";
     if *holds_current {
-        let order = if locality.is_in_order() { " and hide no order" } else { "" };
-        return row
-            .keep(format!("{plans} {} {at}; {NOTHING_BETTER}, and to harm no query{order}", times(regret)));
+        let order = if locality.is_in_order() { " or hiding row order" } else { "" };
+        return row.keep(format!(
+            "{plans} {} {at}; {NOTHING_BETTER} without harming a query{order}",
+            times(regret)
+        ));
     }
     let near =
-        format!("rows that follow one another in it come from {:.0} blocks at a time", locality.stretch);
+        format!("rows next to each other in the index lie within about {:.0} blocks", locality.stretch);
     let far = match locality.reach {
         None => "lie anywhere in the table".to_owned(),
         Some(Reach { pages, places }) => {
@@ -99,15 +101,15 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
     };
     let loss = match slowdown {
         Slowdown { cold, .. } if *cold > HARM => {
-            format!("; with it a range of over a third of the rows may take {cold:.1} times as long")
+            format!("; then a query for over a third of the rows may take {cold:.1} times as long")
         }
         Slowdown { warm, .. } if *warm > HARM => {
-            format!("; with it a range may take {warm:.1} times as long if all of it is in memory")
+            format!("; then a query of a range may take {warm:.1} times as long if all of it is in memory")
         }
         _ => String::new(),
     };
     let why = format!(
-        "{lie}; as it is, {plans} {}, and with {value} {} {at}{loss}",
+        "{lie}; now {plans} {}, and with correlation {value} {} {at}{loss}",
         times(regret_in_force),
         times(regret)
     );
@@ -119,7 +121,7 @@ fn interval(of: &Interval, scale: f64) -> Value {
 }
 
 fn times(Regret { cold, warm, .. }: &Regret) -> String {
-    format!("{cold:.2} times as long as the best ones cold and {warm:.2} times warm")
+    format!("{cold:.2} times as long as the best with cold caches and {warm:.2} with warm ones")
 }
 
 const HIDES: &str = "it counts in sessions that have loaded the library (session_preload_libraries = \

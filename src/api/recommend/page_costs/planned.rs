@@ -192,8 +192,8 @@ impl Inquiry {
             return Err(if patience.is_over() {
                 NO_TIME.to_owned()
             } else {
-                "none of the queries could be planned: another session holds a lock, indexes or statistics \
-                 call functions or compute constants, or planning raised an ERROR"
+                "none of the queries could be planned: another session holds a lock, expressions of indexes \
+                 or statistics call user-defined functions or compute constants, or planning raised an ERROR"
                     .to_owned()
             });
         }
@@ -420,8 +420,8 @@ impl Unasked {
 
 /// Why the planner is not asked about an index.
 pub(super) const NO_TIME_FOR_IT: &str = "\
-    there was no time left for it: give it a longer duration, with a larger pg_io_probe.max_duration, or \
-    name its table";
+    there was no time left for this index: give the call a longer duration, with a larger \
+    pg_io_probe.max_duration, or name the index's table";
 pub(super) const WHERE_UNKNOWN: &str = "it is not known where its rows lie: io_probe_correlation says why";
 
 fn table_name(index: &IndexFacts) -> (u32, String) {

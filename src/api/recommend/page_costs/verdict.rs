@@ -16,7 +16,7 @@ use crate::call::{NamedEnum, figure};
 /// Why `seq_page_cost` stays.
 const THE_UNIT: &str = "it is the unit in which the other costs are given";
 
-const NOT_BY_PLANS: &str = "the planner's choices say nothing";
+const NOT_BY_PLANS: &str = "the planner's plans could not be judged";
 
 /// Why a value stays.
 pub(super) const NOTHING_BETTER: &str = "no other value surely gains over 5 %";
@@ -67,7 +67,7 @@ impl Advice<'_> {
             Setting::SeqPageCost => (Setting::RandomPageCost, "below"),
             _ => (Setting::SeqPageCost, "above"),
         };
-        let why = format!("{why}; sets {} as well, which would stay {side} it", other.name());
+        let why = format!("{why}; also sets {}, which would otherwise stay {side} it", other.name());
         row.alter_both(value, (other, with), why)
     }
 
@@ -148,9 +148,9 @@ impl Advice<'_> {
         });
         let corrected = answers.corrected(settings, "with the correlations that are advised ");
         format!(
-            "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the plans \
-             that the planner picks for {} queries over your tables take {:.2} times as long as the best \
-             ones cold and {:.2} times warm{corrected}{now}{}",
+            "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the \
+             planner's plans for {} queries over your tables take {:.2} times as long as the best ones with \
+             cold caches and {:.2} times with warm caches{corrected}{now}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),
@@ -193,7 +193,7 @@ impl Advice<'_> {
 
 fn told_gaps(scores: &Scores) -> String {
     format!(
-        "reads with gaps take {} longer than with the best value for each density",
+        "reads with gaps take {} longer than with the best value for each share of blocks read",
         percent_over(scores.gaps)
     )
 }
@@ -201,7 +201,7 @@ fn told_gaps(scores: &Scores) -> String {
 fn told_both(scores: &Scores) -> String {
     let queries = percent_over(scores.queries);
     format!(
-        "the best plans take {queries} longer cold than with the best value for each, and {}",
+        "the best plans take {queries} longer with cold caches than at the best value for each, and {}",
         told_gaps(scores)
     )
 }

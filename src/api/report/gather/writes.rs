@@ -241,8 +241,8 @@ fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
     let (with, without) = (carried(cells, reads, BESIDE)?, carried(cells, reads, 0)?);
     let (which, beside, alone) = compared(of(with), of(without))?;
     Some(format!(
-        "Reads at {reads} % of what they reach alone: {which} over {beside} beside writes at {BESIDE} %, \
-         over {alone} without"
+        "With reads at {reads} % of their top rate, {which} over {beside} beside writes at {BESIDE} % of \
+         theirs, over {alone} without writes"
     ))
 }
 
@@ -258,8 +258,8 @@ fn beside_reads(cells: &[&MixRow]) -> Option<String> {
     };
     let (which, beside, alone) = compared(of(with), of(without))?;
     Some(format!(
-        "One session that commits at {BESIDE} % of its top rate: {which} over {beside} beside reads at \
-         {BESIDE} % of theirs, over {alone} without"
+        "With one session that commits at {BESIDE} % of its top rate, {which} over {beside} beside reads at \
+         {BESIDE} % of theirs, over {alone} without reads"
     ))
 }
 
@@ -295,8 +295,8 @@ fn kept_up(bend: &MixRow, cells: &[&MixRow]) -> String {
     }
     match (bend.read_pct, bend.write_pct) {
         (Some(reads), Some(writes)) => format!(
-            "The volume keeps up with reads at {reads} % and writes at {writes} % of each alone, and with no \
-             greater load that was tried"
+            "The volume keeps up with reads at {reads} % and writes at {writes} % of the rate that each \
+             reaches alone, but with no greater load that was tried"
         ),
         _ => "The volume keeps up with no load that was tried".to_owned(),
     }
