@@ -2045,7 +2045,7 @@ COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised g
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and if it can''t be told: a verdict has the cause';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. For a figure NULL, except for the size of the relation: there it is the relation''s name';
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
-COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item';
+COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or it is a fact';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
 COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone. commit_load_p50, commit_load_p99: the commits, in percent of commits alone, one at a time';
 

@@ -33,13 +33,14 @@ SELECT section, count(*), count(DISTINCT (item, write_pct)) AS different FROM li
 SELECT l.* FROM line AS l JOIN line AS h USING (run, item) WHERE l.section ~ '_p50$' AND h.section = replace(l.section, '50', '99')
   AND l.write_pct IS NOT DISTINCT FROM h.write_pct AND l.value > h.value;
 SELECT section, item FROM line WHERE (write_pct IS NOT NULL) <> (section ~ 'load_p') OR mark = 'not carried' AND section !~ 'load_p';
--- a promise is kept or not, if there is a figure to judge it by; figures that are poor or short leave it open
+-- a promise is kept or not, if there is a figure to judge it by; short figures leave it open, and poor ones do not break it
 CREATE VIEW open AS SELECT run, section, item FROM line AS l WHERE
   EXISTS (SELECT FROM line AS t WHERE t.run = l.run AND t.section = 'trust' AND t.item = 'poor'
-            AND t.finding ~ CASE WHEN l.section = 'scan' THEN 'scans' WHEN l.section ~ 'write' THEN 'writes' WHEN l.section ~ 'commit' THEN 'commits' ELSE 'reads' END)
-  OR EXISTS (SELECT FROM line AS d WHERE (d.run, d.section, d.item) = (l.run, CASE l.section WHEN 'p99' THEN 'depth' ELSE l.section END, l.item)
+            AND t.finding ~ CASE WHEN l.section = 'scan' THEN 'scans' WHEN l.section ~ 'write' THEN 'writes' WHEN l.section ~ 'commit' THEN 'commits' ELSE 'reads' END
+            AND (l.section IN ('depth', 'write') OR t.finding ~ 'slowed down'))
+  OR EXISTS (SELECT FROM line AS d WHERE (d.run, d.section, d.item) = (l.run, l.section, l.item)
                -- what a cache may have held is no promise kept; two other doubts may hide that
-               AND (d.doubt ~ 'short' OR l.section IN ('depth', 'write') AND d.doubt ~ 'others' OR l.section NOT IN ('depth', 'write') AND l.kept IS NULL AND d.doubt ~ 'small|, '));
+               AND (d.doubt ~ 'short' OR l.section IN ('depth', 'write') AND (d.doubt ~ 'others|limited' OR l.kept IS NULL AND d.doubt ~ ', ') OR l.section NOT IN ('depth', 'write') AND l.kept IS NULL AND d.doubt ~ 'small|, '));
 SELECT run, section, item, kept, value, low, high FROM line WHERE value IS NOT NULL AND promised IS NOT NULL
   AND kept IS DISTINCT FROM CASE WHEN (run, section, item) IN (TABLE open) THEN NULL ELSE section NOT IN ('depth', 'write') END ORDER BY 1, 2;
 SELECT run, kept, doubt FROM line WHERE section = 'long_write' AND kept OR section = 'write' AND doubt ~ 'small' AND kept;

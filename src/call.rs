@@ -168,6 +168,11 @@ impl Begin {
     }
 }
 
+/// Refuses what calls several probes, or waits, while another probe runs.
+pub(crate) fn check_no_probe_runs(waits: bool) -> Result<()> {
+    ProbeLock::acquire(waits, Probe::name_of).map(drop)
+}
+
 impl Call {
     /// Why nothing more may begin, and what runs must end, if so.
     pub(crate) fn ended(&self) -> Option<Stop> {

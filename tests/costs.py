@@ -471,7 +471,7 @@ class Manners(unittest.TestCase):
                     session.run(role)
                     (row,) = [row for row in session.rows(counts) if row["tier"] == "cpu"]
                     self.assertEqual((row["block_us"], row["status"]), (None, "partial"), row)
-                    self.assertIn("call a function", " ".join(row["notes"]))
+                    self.assertIn("call a user-defined function", " ".join(row["notes"]))
                     told = session.run(counts)
                     self.assertNotIn("trap", "".join(told))
                     asked = {"settings": ["random_page_cost"], "cold": True}

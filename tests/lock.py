@@ -80,18 +80,19 @@ class Lock(unittest.TestCase):
                     self.second.rows(f"SELECT * FROM {query}")
                 self.assertEqual(raised.exception.sqlstate, sqlstate, raised.exception)
 
-    def test_a_report_beside_a_probe_says_what_is_missing(self):
+    def test_a_report_beside_a_probe_is_refused_as_a_whole(self):
         self.start_first()
-        self.second.run("SET client_min_messages = error; BEGIN")
-        lines = self.second.rows("SELECT item, finding FROM io_probe_report_full('probed', '100 ms') WHERE section = 'missing'")
-        self.assertIn("another probe is running", {line["finding"] for line in lines})
+        self.second.run("SET client_min_messages = error")
+        with self.assertRaises(Failure) as raised:
+            self.second.rows("SELECT * FROM io_probe_report_full('probed', '100 ms')")
+        self.assertEqual(raised.exception.sqlstate, "55006")
+        run = self.second.value("SELECT io_probe_record('report', 'probed', '{\"duration\": \"100 ms\"}')")
+        self.assertEqual(self.second.value(f"SELECT status FROM io_probe_runs WHERE id = {run}"), "skipped")
         self.control.value(f"SELECT pg_cancel_backend({self.first.pid})")
         with self.assertRaises(Failure):
             self.first.finish_rows()
-        # The transaction goes on, and nothing is left of what was refused.
         self.assertEqual(self.second.value("SELECT count(*) FROM io_probe_ping('probed', count => 1)"), 1)
         self.assertEqual(self.lock(pid=self.second.pid), [])
-        self.second.run("COMMIT")
 
     def test_the_second_is_refused_in_another_database(self):
         self.control.run("CREATE DATABASE elsewhere")

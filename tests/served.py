@@ -224,6 +224,25 @@ class Served(unittest.TestCase):
                 self.assertEqual(raised.exception.sqlstate, "0A000")
                 session.run("ROLLBACK")
 
+    @unittest.skipIf(VERSION < 18, "no limit on the reads of a process before 18")
+    def test_waits_for_a_slot_make_the_disk_possible(self):
+        """Where a scan wants more reads than its process may have in flight, the server does not time all of its waits."""
+        cold = Case("SELECT count(*) FROM a", "Seq Scan", {})
+        for more, may_be_not in [(0, True), (1, False)]:
+            self.make_cold(cold)
+            with self.subTest(more), Session() as session:
+                slots = int(session.value("SELECT current_setting('io_max_concurrency')"))
+                session.run(f"SET max_parallel_workers_per_gather = 0; SET effective_io_concurrency = {slots + more}; "
+                            "SET client_min_messages = warning")  # fmt: skip
+                *_, sums = session.rows(rows_of("explain", query=cold.query, execute=True))
+                self.assertIn(sums["node_type"], ["the disk", "unknown"] + ["partly the disk", "not the disk"] * may_be_not)
+
+    def test_a_cached_query_tells_how_to_make_it_cold(self):
+        with Session() as session:
+            session.run("SET max_parallel_workers_per_gather = 0; SELECT count(*) FROM a; SELECT count(*) FROM a")
+            said = session.run("SELECT FROM io_probe_explain('SELECT count(*) FROM a', execute => true)")
+            self.assertRegex("\n".join(said), r"first run SELECT io_probe_evict\('public.a'\), which empties")
+
     def test_explain_s_own_text_says_it_too(self):
         self.make_cold(CASES["half of a table"])
         with Session() as session:

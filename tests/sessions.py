@@ -139,6 +139,13 @@ class Sessions(unittest.TestCase):
         rows = self.watch(lambda: subprocess.run(command, check=True, capture_output=True), every="2 s", count=1)
         self.assertGreater(self.total(rows, "rmib_s", kind="ended"), BLOCKS * BLOCK / MIB * 0.95, rows)
 
+    def test_one_that_ends_takes_along_what_io_workers_read_for_it(self):
+        self.make_cold("one")
+        command = ["psql", "-Xqc", "SET max_parallel_workers_per_gather = 0; SELECT count(*) FROM one"]
+        rows = self.watch(lambda: subprocess.run(command, check=True, capture_output=True), every="2 s", count=1)
+        found = sum(self.total(rows, "rmib_s", kind=kind) for kind in ["ended", "io worker"])
+        self.assertGreater(found, BLOCKS * BLOCK / MIB * 0.95, rows)
+
     def test_parallel_workers_stand_beside_their_leader(self):
         self.make_cold("one")
         leader, other = self.session(), self.session()

@@ -260,7 +260,7 @@ impl Comparison {
             _ if self.verdict(level) != Verdict::CantTell => None,
             _ => Some(match self.more_runs(level, growing) {
                 None => "too noisy".to_owned(),
-                Some(more) if growing == Growing::Both => format!("{more} more runs each"),
+                Some(more) if growing == Growing::Both => format!("{more} more each"),
                 Some(1) => "1 more run".to_owned(),
                 Some(more) => format!("{more} more runs"),
             }),

@@ -90,6 +90,9 @@ pub struct QueryReads {
     pub waited_ms: Option<f64>,
     /// Bytes that the OS cache had.
     pub os_bytes: Option<u64>,
+    /// Could more reads be wanted than a process may have in flight? Waiting for one of these to end is not
+    /// timed.
+    pub waits_untimed: bool,
 }
 
 impl QueryReads {
@@ -110,7 +113,13 @@ impl QueryReads {
         };
         let waited = nodes.iter().map(|node| node.waited_ms(ns_per_byte)).sum::<Option<f64>>();
         let os_bytes = nodes.iter().map(NodeReads::os_bytes).sum();
-        Self { sum, total_ms, waited_ms: waited.map(|waited| waited.min(total_ms)), os_bytes }
+        Self {
+            sum,
+            total_ms,
+            waited_ms: waited.map(|waited| waited.min(total_ms)),
+            os_bytes,
+            waits_untimed: false,
+        }
     }
 
     /// Whether it is the disk.
@@ -126,6 +135,7 @@ impl QueryReads {
                 Verdict::Unknown
             }
             Some(waited) if waited >= MOST_OF_IT * self.total_ms && waited > 0.0 => Verdict::Disk,
+            Some(_) if self.waits_untimed && self.sum.device_bytes != Some(0) => Verdict::Unknown,
             Some(waited) if waited >= PART_OF_IT * self.total_ms && waited > 0.0 => Verdict::Partly,
             Some(_) => Verdict::NotDisk,
         }
@@ -254,6 +264,15 @@ mod tests {
         assert_eq!(QueryReads::of(&[], 0.0, NS_PER_BYTE).verdict(), Verdict::NotDisk);
         // It took far longer than copies do, and nothing is on the account.
         assert_eq!(QueryReads::of(&[node(1000, 0, 900.0)], 1000.0, NS_PER_BYTE).verdict(), Verdict::Unknown);
+        // More reads than may be in flight: a wait that is not timed may be any part of the time.
+        let waits = |query: QueryReads| QueryReads { waits_untimed: true, ..query };
+        let of =
+            |slept_ms| waits(QueryReads::of(&[node(1000, 1000, slept_ms)], 1000.0, NS_PER_BYTE)).verdict();
+        assert_eq!([9.0, 300.0, 900.0].map(of), [Verdict::Unknown, Verdict::Unknown, Verdict::Disk]);
+        assert_eq!(
+            waits(QueryReads::of(&[node(1000, 0, 9.0)], 1000.0, NS_PER_BYTE)).verdict(),
+            Verdict::NotDisk
+        );
         // Of what other processes read the wait is in proportion.
         let by_workers = NodeReads { by_workers: true, ..node(1000, 250, 800.0) };
         assert_eq!(QueryReads::of(&[by_workers], 1000.0, NS_PER_BYTE).waited_ms, Some(200.0));

@@ -1,6 +1,7 @@
 //! `io_probe_explain`: a plan as rows, a node each, with the blocks that the node itself read and who served
 //! them.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
@@ -19,7 +20,7 @@ use crate::call::{Options, figure};
 use crate::error::{Error, Result};
 use crate::pg::backend::executor::{Counted, Counter, Execution, NodeCounts, OfNode};
 use crate::pg::backend::server::TELLS_LOCAL_TIME;
-use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts};
+use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts, server};
 use crate::pg::catalog::explain;
 use crate::pg::catalog::facts::qualified_name;
 use crate::pg::catalog::query::Query;
@@ -103,6 +104,19 @@ fn place(relation: pg_sys::Oid) -> PagePlace {
     }
 }
 
+/// May this node want more reads at a time than a process may have in flight?
+fn may_want_more_than_slots(row: &ExplainRow) -> bool {
+    let slots = server::number::<u32>(c"io_max_concurrency");
+    let of_scan = row.relid.map(|table| Tablespace::of_relation(pg_sys::Oid::from(table.0)).io_concurrency());
+    slots.zip(of_scan).is_some_and(|(slots, of_scan)| of_scan > slots)
+}
+
+/// Fewer bytes are hardly worth a word.
+const A_TRIFLE: u64 = 8 << 20;
+
+/// A notice names at most so many relations.
+const MOST_EVICTIONS: usize = 6;
+
 /// Most rows of times: a call of io_probe_page_cost gives some hundred at most.
 const MAX_TIMES: usize = 1000;
 
@@ -170,7 +184,8 @@ impl Executed {
             rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
         let total_ms = rows.first().and_then(|top| top.total_ms).unwrap_or(0.0);
         let ns_per_byte = counted.copy_ns.map(|ns| ns / f64::from(pg_sys::BLCKSZ));
-        let query = QueryReads::of(&reads, total_ms, ns_per_byte);
+        let waits_untimed = !how.exact && rows.iter().any(may_want_more_than_slots);
+        let query = QueryReads { waits_untimed, ..QueryReads::of(&reads, total_ms, ns_per_byte) };
         Ok(Self { rows, reads, query, text: counted.text, shared_out: counted.shared_out })
     }
 
@@ -183,6 +198,18 @@ impl Executed {
                  their blocks; options => '{{\"exact\": true}}' counts them by node"
             );
         }
+        if self.query.waits_untimed && self.query.verdict() == Verdict::Unknown {
+            pgrx::notice!(
+                "effective_io_concurrency is above io_max_concurrency, and PostgreSQL does not time waits \
+                 for a free slot: options => '{{\"exact\": true}}' counts all waits"
+            );
+        }
+        if let Some(evictions) = self.evictions() {
+            pgrx::notice!(
+                "caches had its blocks: to see the query wait for the disk, first run SELECT {evictions}, \
+                 which empties the caches of these relations for all sessions"
+            );
+        }
         if remembers
             && self.query.verdict() != Verdict::NotDisk
             && let Some(table) = self.rows.iter().find_map(lacks_times)
@@ -193,6 +220,25 @@ impl Executed {
                  io_probe_page_cost({table}, cold => true) in this session; that evicts the table"
             );
         }
+    }
+
+    /// Calls that evict what it read, where that came from caches and is too much to be a trifle.
+    fn evictions(&self) -> Option<String> {
+        let blocks = |row: &ExplainRow| Some(row.shared_blks_hit? + row.shared_blks_read?);
+        let bytes = self.rows.iter().filter_map(blocks).sum::<u64>() * u64::from(pg_sys::BLCKSZ);
+        let fetched = self.query.sum.device_bytes?;
+        if self.query.verdict() != Verdict::NotDisk || bytes < A_TRIFLE || fetched > bytes / 10 {
+            return None;
+        }
+        let read = self.rows.iter().flat_map(|row| [row.relid, row.indexid]).flatten();
+        let relations: BTreeSet<u32> =
+            read.map(|relation| relation.0).filter(|oid| *oid >= pg_sys::FirstNormalObjectId).collect();
+        if relations.is_empty() || relations.len() > MOST_EVICTIONS {
+            return None;
+        }
+        let names = relations.into_iter().map(|oid| qualified_name(pg_sys::Oid::from(oid)));
+        let calls = names.map(|name| Some(format!("io_probe_evict({})", spi::quote_literal(name?))));
+        Some(calls.collect::<Option<Vec<String>>>()?.join(", "))
     }
 
     fn into_rows(mut self) -> Vec<ExplainRow> {

@@ -208,6 +208,13 @@ impl OtherProcesses {
     }
 }
 
+/// What the I/O workers moved for one that has this share of it.
+fn part_of(share: HandedShare, of_workers: ProcessIo) -> ProcessIo {
+    let cached = of_workers.cached() as f64 * share.cached;
+    let fetched = of_workers.fetched as f64 * share.fetched;
+    ProcessIo { called: (cached + fetched) as u64, fetched: fetched as u64, written: 0 }
+}
+
 /// Two looks, one after the other.
 struct Interval<'a> {
     before: &'a Look,
@@ -228,10 +235,18 @@ impl Interval<'_> {
             others.iter().filter_map(|seen| self.row_of(seen, of_workers)).collect();
         self.put_activities(&mut rows);
         sort(&mut rows);
+        let mut of_ended = self.moved_by_ended();
         if self.glances.handed.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
+        } else {
+            let known = others.iter().map(|seen| self.glances.handed.share(seen.process.pid));
+            let rest = known.fold(HandedShare { cached: 1.0, fetched: 1.0 }, |rest, share| HandedShare {
+                cached: (rest.cached - share.cached).max(0.0),
+                fetched: (rest.fetched - share.fetched).max(0.0),
+            });
+            of_ended = of_ended.and(part_of(rest, of_workers));
         }
-        rows.extend(self.row_without_process("ended", self.moved_by_ended()));
+        rows.extend(self.row_without_process("ended", of_ended));
         rows.extend(self.rest(&rows));
         rows.iter_mut().for_each(|row| row.sample = sample);
         rows
@@ -253,15 +268,11 @@ impl Interval<'_> {
     /// None if it has moved nothing. It has its part of what the I/O workers did.
     fn row_of(&self, seen: &SeenProcess, of_workers: ProcessIo) -> Option<SessionRow> {
         let SeenProcess { process, .. } = seen;
-        let HandedShare { cached, fetched } = self.glances.handed.share(process.pid);
         let mut moved = self.moved(seen);
         if process.pid == std::process::id() as i32 {
             moved.called = moved.fetched; // It has read what it tells.
         }
-        let cached = of_workers.cached() as f64 * cached;
-        let fetched = of_workers.fetched as f64 * fetched;
-        let handed = ProcessIo { called: (cached + fetched) as u64, fetched: fetched as u64, written: 0 };
-        let moved = moved.and(handed);
+        let moved = moved.and(part_of(self.glances.handed.share(process.pid), of_workers));
         // One that is new has written all that it has.
         let wal_before = self.before.find(process).map_or(Some(0.0), |before| before.process.wal_bytes);
         let wal = process.wal_bytes.zip(wal_before).map(|(now, before)| (now - before).max(0.0));

@@ -114,7 +114,7 @@ row! {
         /// were answered in time, so the percentile is too low
         mark: Option<Mark>,
         /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
-        /// the figure, or it is a fact. For p50 and p99 look at the line of section depth with the same item
+        /// the figure, or it is a fact
         doubt: Doubts,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,

@@ -367,7 +367,7 @@ fn known_answers_of_what_is_lacking() {
     assert_eq!(found.remark(LEVEL, Growing::Second, ["before", "now"]).as_deref(), Some("1 more run"));
     assert_eq!(
         compared(&[], 1.0, 2.0).remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(),
-        Some("5 more runs each")
+        Some("5 more each")
     );
     // Where runs differ by a thousand times, no number of them would do.
     let wild: Vec<f64> = history().iter().map(|value| (value / 500.0).powi(70)).collect();

@@ -225,10 +225,12 @@ impl Recommendation {
     /// Shows what would set it, if there is something to set.
     pub(super) fn tell(&self) {
         let Some(statement) = &self.row.statement else { return };
+        let doubt = self.row.doubt.as_ref().map_or(String::new(), |doubt| format!(" (doubt: {doubt})"));
+        let advice = format!("advice for {}{doubt}, not carried out", self.row.setting);
         match self.row.applies {
-            "reload" => pgrx::notice!("{statement}; SELECT pg_reload_conf()"),
-            "root" => pgrx::notice!("as root: {statement}"),
-            _ => pgrx::notice!("{statement}"),
+            "reload" => pgrx::notice!("{advice}: {statement}; SELECT pg_reload_conf()"),
+            "root" => pgrx::notice!("{advice}, as root: {statement}"),
+            _ => pgrx::notice!("{advice}: {statement}"),
         }
     }
 

@@ -5,7 +5,7 @@ mod correlations;
 mod planned;
 mod verdict;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use io_probe_advise::page_costs::choose::{CostPair, Settings, grid};
@@ -153,8 +153,6 @@ struct RelationTimes {
     lacking: Option<String>,
     /// Is it unknown what served the blocks below the page cache? So it is of other relations there.
     is_of_no_device: bool,
-    /// Which points were left out for want of time, to be added to what is said.
-    left_out: String,
     /// The duration of a call that has time for all intervals, if one is lacking for want of time.
     needs: Option<Duration>,
     longer: String,
@@ -195,7 +193,6 @@ impl RelationTimes {
             is_of_no_device,
             window: probed.placement.read_ahead_blocks(pg_sys::BLCKSZ),
             times: times.with_whole_lines(&[place.io_concurrency(), place.maintenance_concurrency()]),
-            left_out: left_out(&results),
             longer: recommend.longer(needs),
             needs,
             lacking: lacking.map(|why| match (why, stop) {
@@ -247,31 +244,6 @@ impl RelationTimes {
             }
         }
     }
-}
-
-/// What is added to `why` where points were left out: the concurrencies of which none was measured, and the
-/// densities that lack at others.
-fn left_out(results: &[TimeResult]) -> String {
-    let sparse = || results.iter().filter(|one| one.is_sparse());
-    let is_measured =
-        |depth: Option<u32>| sparse().any(|one| one.measured.depth == depth && !one.is_left_out());
-    let lacking = sparse().filter(|one| one.is_left_out());
-    let (of_others, concurrencies): (Vec<&TimeResult>, Vec<&TimeResult>) =
-        lacking.partition(|one| is_measured(one.measured.depth));
-    let depths: BTreeSet<u32> = concurrencies.iter().filter_map(|one| one.measured.depth).collect();
-    let densities =
-        of_others.iter().filter_map(|one| one.measured.density).map(|density| density.to_string());
-    let densities: BTreeSet<String> = densities.collect();
-    let listed = |what: &str, values: Vec<String>| {
-        (!values.is_empty()).then(|| format!("{what} {}", values.join(", ")))
-    };
-    let depths = listed("concurrencies", depths.iter().map(u32::to_string).collect());
-    let densities = listed("densities", densities.into_iter().collect());
-    let both: Vec<String> = depths.into_iter().chain(densities).collect();
-    if both.is_empty() {
-        return String::new();
-    }
-    format!("left out of the reads with gaps, since these take long here: {}", both.join("; "))
 }
 
 struct Advice<'a> {

@@ -35,11 +35,11 @@ use crate::api::{device, history, shared};
 use crate::call::{self, NamedEnum, Probe, ReadPath, arguments, figure};
 use crate::error::Result;
 use crate::gucs;
-use crate::pg::backend::{lock, server};
+use crate::pg::backend::server;
 use crate::pg::catalog::activity::HIDDEN;
 use crate::pg::catalog::facts;
 use crate::pg::history::{Failed, RelationFacts, ServerFacts, attempt};
-use crate::pg::storage::relation::is_toast;
+use crate::pg::storage::relation::{is_index, is_toast};
 use crate::pg::storage::wal;
 
 /// A server's scan is called one of the device if at least this percentage of it came from there, as in the
@@ -55,9 +55,9 @@ const AGAIN: u32 = 8;
 /// A device that gives less than this share of the reads a second that it gave at first has slowed down.
 const SLOWED: f64 = 0.5;
 
-const SLOWED_DOWN: &str = "The device slowed down in the middle, like a volume that has used up its burst \
-                           credits: the figures mix both speeds. Call the report again now to measure \
-                           the lower one.";
+const SLOWED_DOWN: &str = "The device slowed down in the middle: a volume does that when its burst credits \
+                           run out, and any device when others use it. The figures mix both speeds. \
+                           Call the report again now to measure the lower one.";
 
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
@@ -170,7 +170,7 @@ struct ReportDraft {
 impl Measurements {
     /// Measures all of it.
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
-        lock::refuse_in_parallel()?;
+        call::check_no_probe_runs(self.waits)?;
         let started = Monotonic.now();
         let others = OtherProcesses::begin();
         let (_in_time, left) = call::in_time();
@@ -181,8 +181,8 @@ impl Measurements {
         // Credits may have run out by the time the depths are measured.
         let at_first = rel.and_then(|rel| self.moment_at_deepest(&mut found, rel));
         // Before the server's scan, which leaves what it read in the OS cache.
-        // Plans are of tables: where values lie in TOAST tables, there may be another one for advice.
-        self.advice(&mut found, rel.filter(|rel| !is_toast(*rel)));
+        // Plans are of tables: there may be another relation for advice than a TOAST table or an index.
+        self.advice(&mut found, rel.filter(|rel| !is_toast(*rel) && !is_index(*rel)));
         match rel {
             Some(rel) => {
                 self.depths(&mut found, rel, at_first);
@@ -282,8 +282,10 @@ impl Measurements {
             found.push(promise_unless_paced(line, promised, true, &row.caveats));
         }
         for row in &depths {
-            let line =
-                |section, value| Line::figure(section, row.depth.to_string(), value, "us", (None, None));
+            let line = |section, value| {
+                Line::figure(section, row.depth.to_string(), value, "us", (None, None))
+                    .marked(None, &row.caveats.doubt)
+            };
             found.push(line(ReportSection::P50, row.latencies.p50_us));
             let promised = self.promised.p99_us.filter(|_| row.depth == 1);
             let p99 = line(ReportSection::P99, row.latencies.p99_us);
@@ -718,14 +720,17 @@ impl ReportDraft {
         slowed.into_iter().chain(quota).chain(limited).collect()
     }
 
-    /// A promise is neither kept nor broken by figures that are not the device's, or of a short moment.
-    /// Others and limits of the server make figures worse, and so break none.
+    /// A promise is neither kept nor broken by a short moment. What makes figures worse breaks none: others,
+    /// limits of the server, and processors that were taken away. But what is kept in spite of them is kept,
+    /// unless the device was faster for a part of the time only.
     fn leave_open_what_is_not_sure(&mut self) {
         let unsure = |line: &Line| {
-            let is_made_worse = MADE_WORSE.iter().any(|doubt| self.doubts(line, *doubt));
-            self.is_poor(line)
-                || self.doubts(line, Doubt::Short)
-                || (line.kept == Some(false) && is_made_worse)
+            let is_made_worse = MADE_WORSE.iter().any(|doubt| line.doubt.has(*doubt));
+            let is_open = match line.kept {
+                Some(false) => self.is_poor(line) || is_made_worse,
+                _ => self.slowed,
+            };
+            is_open || line.doubt.has(Doubt::Short)
         };
         let unsure: Vec<bool> = self.lines.iter().map(unsure).collect();
         for (Line(line), _) in self.lines.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
@@ -737,23 +742,16 @@ impl ReportDraft {
         self.poor.contains(&line.section)
     }
 
-    /// A percentile has the doubt of the rate at the same depth.
-    fn doubts(&self, line: &Line, doubt: Doubt) -> bool {
-        if line.section != ReportSection::P99 {
-            return line.doubt.has(doubt);
-        }
-        of(&self.lines, ReportSection::Depth).any(|rate| rate.item == line.item && rate.doubt.has(doubt))
-    }
-
     /// Why it can't be told whether a promise is kept.
     fn why_open(&self, line: &Line) -> &'static str {
         match line {
-            _ if self.is_poor(line) => "the trust in it is poor",
-            _ if self.doubts(line, Doubt::Short) => "its turns were short",
+            _ if line.doubt.has(Doubt::Short) => "its turns were short",
+            _ if self.slowed => "the device slowed down meanwhile",
             _ if line.doubt.has(Doubt::Paced) => "a limit sets the rate",
             _ if is_as_promised_by_a_cache(line) => "the file may fit in a cache",
-            _ if self.doubts(line, Doubt::Limited) => "a limit of the cgroup slowed the device",
-            _ if self.doubts(line, Doubt::Others) => "others used the device meanwhile",
+            _ if self.is_poor(line) => "others or a limit may have slowed it (see TRUST)",
+            _ if line.doubt.has(Doubt::Limited) => "a limit of the cgroup slowed the device",
+            _ if line.doubt.has(Doubt::Others) => "others used the device meanwhile",
             _ => "the difference is within the error",
         }
     }

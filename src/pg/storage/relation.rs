@@ -392,6 +392,12 @@ pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
     Err(Error::denied(format!("permission denied for {kind} {name}")))
 }
 
+/// Is it an index? False for what does not exist.
+pub(crate) fn is_index(oid: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
+    unsafe { pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_INDEX }
+}
+
 /// Is it a TOAST table? False for what does not exist.
 pub(crate) fn is_toast(oid: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup, which gives 0 for what does not exist.

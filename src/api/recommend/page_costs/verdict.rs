@@ -25,10 +25,7 @@ impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {
         let row = self.evidence(row);
         let row = self.advise(setting, row);
-        if self.is_unit(setting) {
-            return row;
-        }
-        row.and_if_recommended(&self.measured.left_out).beside(self.measured.doubt)
+        if self.is_unit(setting) { row } else { row.beside(self.measured.doubt) }
     }
 
     fn advise(&self, setting: Setting, row: Recommendation) -> Recommendation {
@@ -177,8 +174,10 @@ impl Advice<'_> {
             return self.lacking(row);
         };
         let row = row.rests_on("score", figure(score)).rests_on("score_in_force", score_in_force.map(figure));
-        let why =
-            format!("{which} take {} longer than with the best value for each density", percent_over(score));
+        let why = format!(
+            "{which} take {} longer than with the best value for each share of blocks read",
+            percent_over(score)
+        );
         if plateau.seems_worse {
             return row.unknown(format!("{why}; {SEEMS_BETTER}"));
         }
