@@ -47,6 +47,7 @@ SELECT store(93, 0, 'mix', '[{"load": "bend", "reads_s": 1500, "r_p99_us": 5},
                              {"load": "writes alone", "writes_s": 2000, "w_p99_us": 9000},
                              {"load": "cell", "read_pct": 50, "write_pct": 75, "reads_s": 1500, "r_p99_us": 800,
                               "writes_s": 1500, "w_p99_us": 700}]');
+SELECT store(95, 0, 'write', '[{"pattern": "random", "depth": 16, "writes_s": 100, "p99_us": 900, "doubt": "paced"}]', object => 'pg_default');
 SELECT store(94, 0, 'sustain', '[{"pattern": "random", "slice": null, "iops": 300, "p99_us": 50000},
                                  {"pattern": "random", "slice": 1, "iops": 3000, "p99_us": 9000}]');
 SELECT store(8, 0, 'device', '[{"device": "sda"}]', object => 'devices');

@@ -105,7 +105,7 @@ SELECT html ~ '^<!DOCTYPE html>' AS begins, html ~ '</html>\s*$' AS ends, html ~
 -- whoever imports a report may have it say anything, but a page stays a page
 SELECT io_probe_import(jsonb_set(io_probe_measure('report', :'rel', '{"duration": "1 ms"}'), '{rows}', jsonb_agg(
          '{"unit": "1/s", "low": null, "high": null, "promised": null, "kept": null, "statement": null}'
-         || jsonb_build_object('section', 'depth', 'item', '<script>' || n, 'value', value, 'unit', E'<i>\nbest')))) AS said
+         || jsonb_build_object('section', 'depth', 'item', '<script>' || n, 'value', value, 'unit', E'<i>\nbest', 'doubt', E'<i>\nbest')))) AS said
   FROM unnest('{1,5e-324,1e308,-1}'::float8[]) WITH ORDINALITY AS v(value, n) \gset
 SELECT count(*) AS lines, bool_or(report ~ '<(script|i)>') AS tag FROM io_probe_report(run => :said, format => 'html');
 SELECT count(*) AS lines, max(length(report)) AS longest FROM io_probe_report(run => :said);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use io_probe_advise::page_costs::predict::{PagePlace, Prediction, predict};
 use io_probe_advise::plan::measured_times::{self, OwnTime};
-use io_probe_advise::plan::{self, Node};
+use io_probe_advise::plan::{self, Node, NodeAccess};
 use io_probe_advise::served::{self, NodeReads, QueryReads, Verdict};
 use io_probe_core::measure::page_times::{MeasuredTime, PageTimes};
 use io_probe_surface::explain::{ExplainRow, ExplainTextRow, OPTIONS, OPTIONS_OF_PLAN};
@@ -16,7 +16,7 @@ use pgrx::prelude::*;
 use pgrx::{pg_sys, spi};
 
 use crate::api::page_cost;
-use crate::call::{Options, figure};
+use crate::call::{Options, Probe, figure};
 use crate::error::{Error, Result};
 use crate::pg::backend::executor::{Counted, Counter, Execution, NodeCounts, OfNode};
 use crate::pg::backend::server::TELLS_LOCAL_TIME;
@@ -24,6 +24,7 @@ use crate::pg::backend::{JsonbText, Rows, Text, UpTo, interrupts, server};
 use crate::pg::catalog::explain;
 use crate::pg::catalog::facts::qualified_name;
 use crate::pg::catalog::query::Query;
+use crate::pg::storage::buffers::EVICTS_SHARED_BUFFERS;
 use crate::pg::storage::relation::{Fork, Relation};
 use crate::pg::storage::tablespace::Tablespace;
 
@@ -104,11 +105,17 @@ fn place(relation: pg_sys::Oid) -> PagePlace {
     }
 }
 
-/// May this node want more reads at a time than a process may have in flight?
+/// May this node have wanted more reads at a time than a process may have in flight? It had to read as many
+/// blocks at least, and not one after the other.
 fn may_want_more_than_slots(row: &ExplainRow) -> bool {
-    let slots = server::number::<u32>(c"io_max_concurrency");
+    let is_ahead = server::reads_by_workers() || server::reads_by_io_uring();
+    let (Some(slots), Some(read)) = (server::number::<u32>(c"io_max_concurrency"), row.shared_blks_read)
+    else {
+        return false;
+    };
+    let is_stream = is_ahead && row.access.is_some_and(|access| access != NodeAccess::Random.name());
     let of_scan = row.relid.map(|table| Tablespace::of_relation(pg_sys::Oid::from(table.0)).io_concurrency());
-    slots.zip(of_scan).is_some_and(|(slots, of_scan)| of_scan > slots)
+    is_stream && read > slots.into() && of_scan.is_some_and(|of_scan| of_scan > slots)
 }
 
 /// Fewer bytes are hardly worth a word.
@@ -222,15 +229,21 @@ impl Executed {
         }
     }
 
-    /// Calls that evict what it read, where that came from caches and is too much to be a trifle.
+    /// Calls that evict what it read, where that came from caches, is too much to be a trifle, and is evicted
+    /// by them.
     fn evictions(&self) -> Option<String> {
-        let blocks = |row: &ExplainRow| Some(row.shared_blks_hit? + row.shared_blks_read?);
-        let bytes = self.rows.iter().filter_map(blocks).sum::<u64>() * u64::from(pg_sys::BLCKSZ);
+        let had = |row: &&ExplainRow| {
+            let hit = row.shared_blks_hit.filter(|_| EVICTS_SHARED_BUFFERS).unwrap_or(0);
+            hit + row.shared_blks_read.unwrap_or(0)
+        };
+        let bytes = self.rows.iter().map(|row| had(&row)).sum::<u64>() * u64::from(pg_sys::BLCKSZ);
         let fetched = self.query.sum.device_bytes?;
-        if self.query.verdict() != Verdict::NotDisk || bytes < A_TRIFLE || fetched > bytes / 10 {
+        let is_cached = self.query.verdict() == Verdict::NotDisk && fetched <= bytes / 10;
+        if !is_cached || bytes < A_TRIFLE || !server::may_execute(Probe::Evict.function()) {
             return None;
         }
-        let read = self.rows.iter().flat_map(|row| [row.relid, row.indexid]).flatten();
+        let readers = self.rows.iter().filter(|row| had(row) > 0);
+        let read = readers.flat_map(|row| [row.relid, row.indexid]).flatten();
         let relations: BTreeSet<u32> =
             read.map(|relation| relation.0).filter(|oid| *oid >= pg_sys::FirstNormalObjectId).collect();
         if relations.is_empty() || relations.len() > MOST_EVICTIONS {

@@ -292,7 +292,7 @@ impl Measured {
         let read_from = tried.as_ref().map_or(&relation.placement, |place| &place.placement);
         let leaves = read_from.leaves_with(&written.placement);
         let (mix, surroundings) = of_reads
-            .of(&leaves)
+            .of(&leaves, written.placement.leaves.len())
             .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
         let mount = written.placement.mount.as_ref();
         let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));

@@ -22,7 +22,7 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
         ('sync',      'ops_s',    '1/s',   true,  'ci_low',   'ci_high',   'p99_us', NULL),
         ('page_cost', 'block_us', 'us',    false, 'ci_low',   'ci_high',   NULL,         NULL),
         ('write',     'writes_s', '1/s',   true,  'ci_low',   'ci_high',   'p99_us', NULL),
-        ('mix',       'reads_s',  '1/s',   true,  NULL,       NULL,        'r_p99_us', 'w_p99_us'),
+        ('mix',       'reads_s',  '1/s',   true,  NULL,       NULL,        NULL,         NULL),
         ('mix',       'writes_s', '1/s',   true,  NULL,       NULL,        NULL,         NULL),
         ('sustain',   'iops',     '1/s',   true,  NULL,       NULL,        'p99_us', NULL)
     ) AS known (probe, metric, unit, more_is_better, low, high, latency, other_latency), LATERAL (
@@ -45,10 +45,9 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
                    WHEN 'write' THEN pg_catalog.concat(line.result OPERATOR(pg_catalog.->>) 'pattern',
                        ' depth ', line.result OPERATOR(pg_catalog.->>) 'depth',
                        ' flush ' OPERATOR(pg_catalog.||) (line.result OPERATOR(pg_catalog.->>) 'flush_kb') OPERATOR(pg_catalog.||) ' kB')
-                   WHEN 'mix' THEN CASE line.result OPERATOR(pg_catalog.->>) 'load' WHEN 'cell'
-                       THEN pg_catalog.concat('reads ', line.result OPERATOR(pg_catalog.->>) 'read_pct',
-                           ' %, writes ', line.result OPERATOR(pg_catalog.->>) 'write_pct', ' %')
-                       ELSE line.result OPERATOR(pg_catalog.->>) 'load' END
+                   -- All other loads are shares of these two.
+                   WHEN 'mix' THEN CASE WHEN line.result OPERATOR(pg_catalog.->>) 'load' OPERATOR(pg_catalog.~~) '%alone'
+                       THEN line.result OPERATOR(pg_catalog.->>) 'load' END
                    WHEN 'sustain' THEN CASE WHEN line.result OPERATOR(pg_catalog.->>) 'slice' IS NULL
                        THEN line.result OPERATOR(pg_catalog.->>) 'pattern' END
                    ELSE (line.result OPERATOR(pg_catalog.->>) 'path') OPERATOR(pg_catalog.||)
@@ -67,12 +66,8 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
         OFFSET 0
     ) AS figure
     WHERE known.probe OPERATOR(pg_catalog.=) run.probe
-          -- Both rates of a cell are what was sent. Its latencies are the figures; those of other loads are of full queues.
-          AND (known.probe OPERATOR(pg_catalog.<>) 'mix' OR line.result OPERATOR(pg_catalog.->>) 'load' OPERATOR(pg_catalog.=) 'cell'
-               AND figure.unit OPERATOR(pg_catalog.=) 'us'
-               OR line.result OPERATOR(pg_catalog.->>) 'load' OPERATOR(pg_catalog.~~) '%alone' AND figure.unit OPERATOR(pg_catalog.=) '1/s')
           -- Under a limit this is the limit's rate.
-          AND NOT (figure.metric OPERATOR(pg_catalog.=) 'iops'
+          AND NOT (figure.metric OPERATOR(pg_catalog.=) ANY ('{iops,reads_s,writes_s}')
                    AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.~~) '%paced%')
           AND figure.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND figure.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
     UNION ALL
@@ -104,19 +99,19 @@ FROM io_probe_runs AS run, LATERAL (SELECT DISTINCT ON (figure.item, figure.metr
               AND (known.section OPERATOR(pg_catalog.=) ANY ('{scan,depth,write,long_write}')
                    OR known.section OPERATOR(pg_catalog.=) 'p99' AND line.result OPERATOR(pg_catalog.->>) 'item' OPERATOR(pg_catalog.=) '1'
                    OR line.result OPERATOR(pg_catalog.->>) 'mark' OPERATOR(pg_catalog.=) 'in use')
-              AND COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.!~~) '%paced%'
+              AND (known.section OPERATOR(pg_catalog.=) 'p99' OR COALESCE(line.result OPERATOR(pg_catalog.->>) 'doubt', '') OPERATOR(pg_catalog.!~~) '%paced%')
         OFFSET 0
     ) AS line
     WHERE line.value OPERATOR(pg_catalog.>) '-Infinity'::pg_catalog.float8 AND line.value OPERATOR(pg_catalog.<) 'Infinity'::pg_catalog.float8
 ) AS figure WHERE figure.item IS NOT NULL ORDER BY figure.item, figure.metric, figure.ordinal LIMIT 3000) AS figure
 WHERE run.status OPERATOR(pg_catalog.=) 'ok';
-COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, for io_probe_compare, io_probe_changes and io_probe_latest. It has no iops under a rate limit, since they only show the limit';
+COMMENT ON VIEW io_probe_metrics IS 'Figures of stored runs, one per row, for io_probe_compare, io_probe_changes and io_probe_latest. It has no rates of requests under a rate limit, since they only show the limit';
 COMMENT ON COLUMN io_probe_metrics.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, or reads 50 %, writes 75 %; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. If less than 90 % of a scan or of fetches came from the device, the item ends with ", cached", as in "server, cached"';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, writes alone; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. If less than 90 % of a scan or of fetches came from the device, the item ends with ", cached", as in "server, cached"';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';

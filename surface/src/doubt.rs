@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::de::IntoDeserializer;
+use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 
 use crate::value::{ColumnType, SqlType, SqlValue};
@@ -80,12 +80,15 @@ impl FromIterator<Doubt> for Doubts {
     }
 }
 
-/// Of what the column shows.
+/// Of what the column shows. Codes of another version are left out.
 impl<'de> Deserialize<'de> for Doubts {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let shown = Option::<String>::deserialize(from)?.unwrap_or_default();
         let codes = shown.split(", ").filter(|code| !code.is_empty());
-        codes.map(|code| Doubt::deserialize(code.into_deserializer())).collect()
+        let known = |code: &str| {
+            Doubt::deserialize(code.into_deserializer()).map_err(|error: de::value::Error| error).ok()
+        };
+        Ok(codes.filter_map(known).collect())
     }
 }
 

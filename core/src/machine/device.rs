@@ -129,10 +129,16 @@ impl Placement {
         kb as f64 * 1024.0 / f64::from(block_size)
     }
 
-    /// The devices of this place and of another one, each once.
+    /// The devices of this place and of another one, each once, with all that is above it.
     pub fn leaves_with(&self, other: &Self) -> Vec<Leaf> {
-        let is_new = |leaf: &&Leaf| self.leaves.iter().all(|own| own.name != leaf.name);
-        self.leaves.iter().chain(other.leaves.iter().filter(is_new)).cloned().collect()
+        let mut leaves = self.leaves.clone();
+        for leaf in &other.leaves {
+            match leaves.iter_mut().find(|own| own.name == leaf.name) {
+                Some(own) => own.above.extend(leaf.above.iter().cloned()),
+                None => leaves.push(leaf.clone()),
+            }
+        }
+        leaves
     }
 }
 

@@ -21,6 +21,8 @@ use crate::run::clock::{Clock, Monotonic};
 pub struct Observer<'a> {
     account: Account,
     leaves: &'a [Leaf],
+    /// How many of these our own writes go to.
+    written: usize,
     roots: &'a Roots,
     cgroup: Cgroup,
     /// The devices that the control group limits.
@@ -145,15 +147,15 @@ impl<'a> Observer<'a> {
     pub fn new(account: Account, leaves: &'a [Leaf], roots: &'a Roots) -> Self {
         let cgroup = Cgroup::find(roots);
         let limited = limited_devices(&cgroup, leaves, roots);
-        Self { account, leaves, roots, cgroup, limited }
+        Self { account, leaves, written: leaves.len(), roots, cgroup, limited }
     }
 
-    /// As this one, but of these devices.
-    pub fn of<'l>(&self, leaves: &'l [Leaf]) -> Observer<'l>
+    /// As this one, but of these devices, of which we write to so many.
+    pub fn of<'l>(&self, leaves: &'l [Leaf], written: usize) -> Observer<'l>
     where
         'a: 'l,
     {
-        Observer::new(self.account, leaves, self.roots)
+        Observer { written, ..Observer::new(self.account, leaves, self.roots) }
     }
 
     /// How many devices are watched.
@@ -246,7 +248,7 @@ impl<'a> Observer<'a> {
         let done = work();
         let delta = self.since(&before);
         let written = delta.written;
-        let most_of_own = OWN_WRITES_MAKE * self.leaves.len() as u64;
+        let most_of_own = OWN_WRITES_MAKE * self.written as u64;
         let moved = delta.activity.as_ref().zip(written).map(|(activity, written)| {
             activity.reads.bytes + activity.writes.bytes.saturating_sub(written.saturating_mul(most_of_own))
         });

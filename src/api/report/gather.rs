@@ -39,7 +39,7 @@ use crate::pg::backend::server;
 use crate::pg::catalog::activity::HIDDEN;
 use crate::pg::catalog::facts;
 use crate::pg::history::{Failed, RelationFacts, ServerFacts, attempt};
-use crate::pg::storage::relation::{is_index, is_toast};
+use crate::pg::storage::relation::{is_toast, table_of};
 use crate::pg::storage::wal;
 
 /// A server's scan is called one of the device if at least this percentage of it came from there, as in the
@@ -181,8 +181,8 @@ impl Measurements {
         // Credits may have run out by the time the depths are measured.
         let at_first = rel.and_then(|rel| self.moment_at_deepest(&mut found, rel));
         // Before the server's scan, which leaves what it read in the OS cache.
-        // Plans are of tables: there may be another relation for advice than a TOAST table or an index.
-        self.advice(&mut found, rel.filter(|rel| !is_toast(*rel) && !is_index(*rel)));
+        // Plans are of tables: where values lie in TOAST tables, there may be another one for advice.
+        self.advice(&mut found, rel.map(table_of).filter(|rel| !is_toast(*rel)));
         match rel {
             Some(rel) => {
                 self.depths(&mut found, rel, at_first);
@@ -747,7 +747,9 @@ impl ReportDraft {
         match line {
             _ if line.doubt.has(Doubt::Short) => "its turns were short",
             _ if self.slowed => "the device slowed down meanwhile",
-            _ if line.doubt.has(Doubt::Paced) => "a limit sets the rate",
+            _ if line.doubt.has(Doubt::Paced) && line.section != ReportSection::P99 => {
+                "a limit sets the rate"
+            }
             _ if is_as_promised_by_a_cache(line) => "the file may fit in a cache",
             _ if self.is_poor(line) => "others or a limit may have slowed it (see TRUST)",
             _ if line.doubt.has(Doubt::Limited) => "a limit of the cgroup slowed the device",

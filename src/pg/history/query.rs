@@ -129,7 +129,7 @@ fn bytes(of_row: &str, of_run: &str) -> String {
     format!(
         "CASE WHEN found.probe IN ('seqscan', 'random', 'readahead')
               THEN (own.result ->> '{of_row}')::float8
-              WHEN found.probe IN ('depth', 'page_cost', 'sync', 'report')
+              WHEN found.probe IN ('depth', 'page_cost', 'sync', 'write', 'mix', 'sustain', 'report')
               THEN run.{of_run} END AS {of_run}"
     )
 }

@@ -395,7 +395,14 @@ pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
 /// Is it an index? False for what does not exist.
 pub(crate) fn is_index(oid: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup, which gives 0 for what does not exist.
-    unsafe { pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_INDEX }
+    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+    [pg_sys::RELKIND_INDEX, pg_sys::RELKIND_PARTITIONED_INDEX].contains(&kind)
+}
+
+/// The table of an index; of anything else itself.
+pub(crate) fn table_of(oid: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: a catalog lookup, which gives 0 for what is gone.
+    if is_index(oid) { unsafe { pg_sys::IndexGetRelation(oid, true) } } else { oid }
 }
 
 /// Is it a TOAST table? False for what does not exist.
