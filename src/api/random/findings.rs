@@ -91,8 +91,8 @@ impl Findings {
             let by_whom = match measured.cost.fetched {
                 Ok(_) => "where others had brought them",
                 Err(_) => {
-                    "and whether others or the probe's own readahead had brought them is unknown without \
-                     a count of the bytes fetched"
+                    "and without a count of the bytes fetched it is unknown whether others or the probe's \
+                     own readahead had brought them"
                 }
             };
             caveats.doubt_since(

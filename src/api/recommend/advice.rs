@@ -103,8 +103,8 @@ pub(super) type Found<T> = std::result::Result<T, Lacking>;
 pub(super) const NOT_COLD: Lacking = Lacking::Why(
     NEEDS_COLD,
     Text::Borrowed(
-        "not measured: it needs cold => true, which evicts from the OS cache the blocks that it reads, and \
-         so EXECUTE on io_probe_evict",
+        "not measured: it needs cold => true and EXECUTE on io_probe_evict, as it evicts the blocks that it \
+         reads from the OS cache",
     ),
 );
 

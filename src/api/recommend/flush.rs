@@ -219,8 +219,8 @@ impl Judge<'_> {
         let [(current, now), (tried, other)] = sides;
         let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
         let told = format!(
-            "while data files were written with the value {}, for 1 % of the time a read took over {:.1} ms, \
-             and with the value {}, {:.1} ms; the final syncs took {:.1} ms and {:.1} ms, respectively",
+            "while data files were written with {}, a read took over {:.1} ms for 1 % of the time, and with \
+             {} it took over {:.1} ms; the sync at the end took {:.1} ms and {:.1} ms",
             shown(now),
             ms(current, read),
             shown(other),
