@@ -94,6 +94,15 @@ class Lock(unittest.TestCase):
         self.assertEqual(self.second.value("SELECT count(*) FROM io_probe_ping('probed', count => 1)"), 1)
         self.assertEqual(self.lock(pid=self.second.pid), [])
 
+    def test_a_report_survives_a_probe_that_fails(self):
+        """The transaction goes on, and nothing is left of what failed."""
+        self.second.run("SET client_min_messages = error; SET pg_io_probe.scratch_reserve = '1000TB'; BEGIN")
+        lines = self.second.rows("SELECT finding FROM io_probe_report_full('probed', '100 ms', writes => true) WHERE section = 'missing'")
+        self.assertRegex("\n".join(line["finding"] for line in lines), "not enough room")
+        self.assertEqual(self.second.value("SELECT count(*) FROM io_probe_ping('probed', count => 1)"), 1)
+        self.assertEqual(self.lock(pid=self.second.pid), [])
+        self.second.run("COMMIT")
+
     def test_the_second_is_refused_in_another_database(self):
         self.control.run("CREATE DATABASE elsewhere")
         self.addCleanup(self.control.run, "DROP DATABASE elsewhere")
