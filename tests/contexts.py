@@ -286,8 +286,7 @@ class Contexts(unittest.TestCase):
 
     def test_an_index_that_is_being_built(self):
         """Probes refuse an index until it is built. It is written past shared buffers: a page of zeros would stay in them."""
-        probes = ["seqscan", "random", "depth", "ping", "page_cost", "readahead",
-                  "recommend"]
+        probes = ["seqscan", "random", "depth", "ping", "page_cost", "readahead"]
         with SERVER.session() as builder, SERVER.session(user="caller") as session:
             self.control.run("SELECT pg_advisory_lock(1); CREATE FUNCTION waits(n int) RETURNS int "
                              "LANGUAGE plpgsql IMMUTABLE AS "
