@@ -105,17 +105,22 @@ fn place(relation: pg_sys::Oid) -> PagePlace {
     }
 }
 
-/// May this node have wanted more reads at a time than a process may have in flight? It had to read as many
-/// blocks at least, and not one after the other.
+/// May this node, if it reads ahead, have wanted more reads at a time than a process may have in flight? It
+/// had to read as many blocks at least.
 fn may_want_more_than_slots(row: &ExplainRow) -> bool {
     let is_ahead = server::reads_by_workers() || server::reads_by_io_uring();
     let (Some(slots), Some(read)) = (server::number::<u32>(c"io_max_concurrency"), row.shared_blks_read)
     else {
         return false;
     };
-    let is_stream = is_ahead && row.access.is_some_and(|access| access != NodeAccess::Random.name());
     let of_scan = row.relid.map(|table| Tablespace::of_relation(pg_sys::Oid::from(table.0)).io_concurrency());
-    is_stream && read > slots.into() && of_scan.is_some_and(|of_scan| of_scan > slots)
+    is_ahead && read > slots.into() && of_scan.is_some_and(|of_scan| of_scan > slots)
+}
+
+/// Blocks of this node that io_probe_evict would have made it read from the device.
+fn evictable_blocks(row: &ExplainRow) -> u64 {
+    let hit = row.shared_blks_hit.filter(|_| EVICTS_SHARED_BUFFERS).unwrap_or(0);
+    hit + row.shared_blks_read.unwrap_or(0)
 }
 
 /// Fewer bytes are hardly worth a word.
@@ -186,12 +191,15 @@ impl Executed {
         measured_times::put(&mut nodes, &counted.nodes.iter().map(own_time).collect::<Vec<_>>());
         let reads: Vec<NodeReads> =
             nodes.iter().enumerate().map(|(index, node)| reads(node, index, &counted)).collect();
+        let is_stream = |node: &Node| node.access.is_some_and(|access| access != NodeAccess::Random);
+        let are_streams: Vec<bool> = nodes.iter().map(is_stream).collect();
         let rows = interrupts::collect(nodes.into_iter().map(|node| row(node, given)));
         let rows: Vec<ExplainRow> =
             rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
         let total_ms = rows.first().and_then(|top| top.total_ms).unwrap_or(0.0);
         let ns_per_byte = counted.copy_ns.map(|ns| ns / f64::from(pg_sys::BLCKSZ));
-        let waits_untimed = !how.exact && rows.iter().any(may_want_more_than_slots);
+        let waits_untimed =
+            !how.exact && rows.iter().zip(are_streams).any(|(row, is)| is && may_want_more_than_slots(row));
         let query = QueryReads { waits_untimed, ..QueryReads::of(&reads, total_ms, ns_per_byte) };
         Ok(Self { rows, reads, query, text: counted.text, shared_out: counted.shared_out })
     }
@@ -232,17 +240,13 @@ impl Executed {
     /// Calls that evict what it read, where that came from caches, is too much to be a trifle, and is evicted
     /// by them.
     fn evictions(&self) -> Option<String> {
-        let had = |row: &&ExplainRow| {
-            let hit = row.shared_blks_hit.filter(|_| EVICTS_SHARED_BUFFERS).unwrap_or(0);
-            hit + row.shared_blks_read.unwrap_or(0)
-        };
-        let bytes = self.rows.iter().map(|row| had(&row)).sum::<u64>() * u64::from(pg_sys::BLCKSZ);
+        let bytes = self.rows.iter().map(evictable_blocks).sum::<u64>() * u64::from(pg_sys::BLCKSZ);
         let fetched = self.query.sum.device_bytes?;
         let is_cached = self.query.verdict() == Verdict::NotDisk && fetched <= bytes / 10;
         if !is_cached || bytes < A_TRIFLE || !server::may_execute(Probe::Evict.function()) {
             return None;
         }
-        let readers = self.rows.iter().filter(|row| had(row) > 0);
+        let readers = self.rows.iter().filter(|row| evictable_blocks(row) > 0);
         let read = readers.flat_map(|row| [row.relid, row.indexid]).flatten();
         let relations: BTreeSet<u32> =
             read.map(|relation| relation.0).filter(|oid| *oid >= pg_sys::FirstNormalObjectId).collect();

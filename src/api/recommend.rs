@@ -20,11 +20,10 @@ use self::place::TablespaceTarget;
 use super::page_cost::{self, PageLimits};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Probe, arguments};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
-use crate::pg::catalog::facts;
-use crate::pg::storage::relation;
+use crate::pg::storage::relation::check_is_no_index;
 
 /// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
@@ -62,15 +61,6 @@ fn io_probe_recommend(
         advice.iter().for_each(Recommendation::tell);
         Ok(advice.into_iter().map(Recommendation::into_row).collect())
     })
-}
-
-/// Advice is on tables. Of an index alone nothing could be judged.
-fn check_is_no_index(rel: pg_sys::Oid) -> Result<()> {
-    if !relation::is_index(rel) {
-        return Ok(());
-    }
-    let name = facts::qualified_name(rel).unwrap_or_default();
-    Err(Error::wrong_kind(format!("{name} is not a table")).hint("Give the table of the index."))
 }
 
 named! {

@@ -239,12 +239,8 @@ impl Interval<'_> {
         if self.glances.handed.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
         } else {
-            let known = others.iter().map(|seen| self.glances.handed.share(seen.process.pid));
-            let rest = known.fold(HandedShare { cached: 1.0, fetched: 1.0 }, |rest, share| HandedShare {
-                cached: (rest.cached - share.cached).max(0.0),
-                fetched: (rest.fetched - share.fetched).max(0.0),
-            });
-            of_ended = of_ended.and(part_of(rest, of_workers));
+            let known = others.iter().map(|seen| seen.process.pid);
+            of_ended = of_ended.and(part_of(self.glances.handed.share_of_others(known), of_workers));
         }
         rows.extend(self.row_without_process("ended", of_ended));
         rows.extend(self.rest(&rows));

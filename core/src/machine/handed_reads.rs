@@ -91,6 +91,15 @@ impl HandedReads {
         let fetched = if is_seen { own.bytes_in_flight as f64 / in_flight.max(1) as f64 } else { cached };
         HandedShare { cached, fetched }
     }
+
+    /// The part of all that were seen but for these processes.
+    pub fn share_of_others(&self, known: impl Iterator<Item = i32>) -> HandedShare {
+        let all = HandedShare { cached: 1.0, fetched: 1.0 };
+        known.map(|pid| self.share(pid)).fold(all, |rest, share| HandedShare {
+            cached: (rest.cached - share.cached).max(0.0),
+            fetched: (rest.fetched - share.fetched).max(0.0),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -120,5 +129,8 @@ mod tests {
         (0..SIGHTINGS as i64).for_each(|generation| handed.add(2, read(1, generation, true)));
         assert_eq!((handed.share(1).fetched, handed.share(2).fetched), (0.0, 1.0));
         assert!(handed.share(1).cached > 0.9);
+        // The one has ended: its part is left.
+        assert_eq!(handed.share_of_others([2, 3].into_iter()).fetched, 0.0);
+        assert_eq!(handed.share_of_others([1, 3].into_iter()).fetched, 1.0);
     }
 }

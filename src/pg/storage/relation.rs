@@ -108,12 +108,8 @@ impl Relation {
         if [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&self.kind()) {
             return Ok(());
         }
-        let error = Error::wrong_kind(format!("\"{}\" is not a table", self.name()));
-        Err(if self.kind() == pg_sys::RELKIND_INDEX {
-            error.hint("Give the table of the index.")
-        } else {
-            error
-        })
+        check_is_no_index(self.oid())?;
+        Err(Error::wrong_kind(format!("\"{}\" is not a table", self.name())))
     }
 
     /// Opens a table to write to it with its owner's rights. Refuses one with triggers, which would run with
@@ -392,8 +388,17 @@ pub(crate) fn check_may_read(oid: pg_sys::Oid) -> Result<()> {
     Err(Error::denied(format!("permission denied for {kind} {name}")))
 }
 
+/// Refuses an index where only a table will do.
+pub(crate) fn check_is_no_index(oid: pg_sys::Oid) -> Result<()> {
+    if !is_index(oid) {
+        return Ok(());
+    }
+    let name = relation_name(oid).unwrap_or_default();
+    Err(Error::wrong_kind(format!("\"{name}\" is not a table")).hint("Give the table of the index."))
+}
+
 /// Is it an index? False for what does not exist.
-pub(crate) fn is_index(oid: pg_sys::Oid) -> bool {
+fn is_index(oid: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup, which gives 0 for what does not exist.
     let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
     [pg_sys::RELKIND_INDEX, pg_sys::RELKIND_PARTITIONED_INDEX].contains(&kind)
@@ -401,8 +406,7 @@ pub(crate) fn is_index(oid: pg_sys::Oid) -> bool {
 
 /// The table of an index; of anything else itself.
 pub(crate) fn table_of(oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: a catalog lookup, which gives 0 for what is gone.
-    if is_index(oid) { unsafe { pg_sys::IndexGetRelation(oid, true) } } else { oid }
+    owner_of(oid).filter(|_| is_index(oid)).unwrap_or(oid)
 }
 
 /// Is it a TOAST table? False for what does not exist.

@@ -219,7 +219,7 @@ impl ScratchWrites {
         Self::of(content, scratch, flags, length, random, syncs)
     }
 
-    /// The same, of a content that others write as well.
+    /// Such writes, of a content that others write as well.
     ///
     /// # Errors
     /// As those of `new`.
