@@ -105,6 +105,13 @@ SELECT setting, evidence->'ways'->0->'ratio' AS ratio, why FROM result
     evidence->'ways'->0->>'io_method' <> current_setting('io_method', true);
 SELECT setting, recommended, low, high FROM result WHERE run = 'reads' AND low ~ '^\d+$' AND NOT recommended::int BETWEEN low::int AND high::int;
 SELECT setting, recommended, doubt, why FROM result WHERE run = 'reads' AND (recommended IS NULL) <> (doubt IS NOT NULL AND doubt = 'unknown');
+-- with max_depth in the way, more reads in flight are not called as fast
+SET effective_io_concurrency = 1000;
+SET pg_io_probe.max_depth = 2;
+SELECT recommended, why FROM io_probe_recommend_full('advised', cold => true, duration => '2 s', settings => '{io_max_concurrency}')
+  WHERE recommended IS NOT NULL;
+RESET effective_io_concurrency;
+RESET pg_io_probe.max_depth;
 -- ways of writing, and what a vacuum may read: without a right to write only what takes none; values are legal, and lie between low and high
 SET client_min_messages = warning; -- whether a statement is shown depends on the disk
 INSERT INTO result SELECT run, r.* FROM (VALUES ('unwritten', false), ('written', true)) AS runs(run, writes),

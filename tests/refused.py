@@ -129,6 +129,19 @@ class Limits(Refusals):
                 self.assertEqual(self.holdings.left(), {})
                 self.session.run(probe.once)
 
+    @unittest.skipIf(VERSION < 18, "io_workers come with 18")
+    def test_descriptors_for_workers(self):
+        """Each emulated I/O worker opens the relation: those that can't be tried are named, and the others judged."""
+        setting = "io_workers" if VERSION == 18 else "io_max_workers"
+        query = rows_of("recommend_full", "probed", settings=[setting], cold=True, duration="2 s", options={"max_bytes": "1GB"})
+        self.session.rows(query)
+        with self.limited("nofile", self.number(12)):
+            (row,) = self.session.rows(query)
+        self.assertEqual(self.holdings.left(), {})
+        refused = {way["workers"]: way["refused"] for way in row["evidence"]["ways"]}
+        self.assertRegex(refused.pop(32), "Too many open files")
+        self.assertIsNone(refused[2], refused)
+
     def assert_is_told(self, probe, ended, told):
         """Our own errors are 58030, or 0A000 if it was io_uring as asked for; the server's are 53000."""
         refused = "|0A000" if probe.engine == "io_uring" else ""

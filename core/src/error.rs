@@ -96,6 +96,12 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Did this process get no more descriptors, threads or memory, while it goes on with those that it has?
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, Error::NoMemory { .. })
+            || matches!(self.errno(), Some(libc::EMFILE | libc::ENFILE | libc::EAGAIN | libc::ENOMEM))
+    }
 }
 
 fn at(offset: Option<u64>) -> String {

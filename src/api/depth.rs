@@ -12,7 +12,7 @@ use io_probe_core::measure::random::{self, Engines, FetchOrder, Look, RandomRun,
 use io_probe_core::measure::tiers::Tiers;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
-use io_probe_core::stats::MIN_TURNS;
+use io_probe_core::stats::{Interval, MIN_TURNS};
 use io_probe_surface::depth::{DepthRow, OPTIONS};
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::value::Timestamp;
@@ -96,8 +96,10 @@ impl DepthSweep {
         let mut caveats = Caveats::default();
         let measured = call.attempt_path(|| self.measure(&call, &relation), |curve| curve.stop);
         let curve = caveats.accept(measured)?;
-        let row = |index| self.row(index, curve.as_ref(), &relation, started_at, caveats.clone());
-        Ok((0..self.depths.len()).map(row).collect())
+        let places = 0..self.depths.len();
+        Ok(places
+            .map(|index| self.row(index, curve.as_ref(), &relation, started_at, caveats.clone()))
+            .collect())
     }
 
     fn measure(&self, call: &Call, relation: &ProbedRelation) -> Outcome<DepthCurve> {
@@ -114,20 +116,20 @@ impl DepthSweep {
         let observer = relation.observer(Account::Own);
         let bursts_every = observer.bursts_every();
         let sweep = Sweep { depths: &depths, limits: self.limits, seed: self.seed, bursts_every };
-        let mut report = |done| call.progress.done(done);
         let ((steps, stop), cost) = call.observed(relation, Account::Own, |budget| {
-            random::sweep(&mut fetch_order, &mut engines, sweep, budget, &mut report)
+            random::sweep(&mut fetch_order, &mut engines, sweep, budget, &mut |done| call.progress.done(done))
         })?;
 
         let fetches = runs(&steps).map(RandomRun::with_data).sum();
         let fetched = cost.fetched_bytes().map(|bytes| bytes.div_ceil(block_size));
         let shares = fetched.and_then(|fetched| Tiers::of_direct(fetches, fetched).percent());
         // A shallow depth may be far from a limit that deep ones reach.
-        let near = |step: &Step| {
-            let iops = step.run.as_ref().and_then(RandomRun::iops)?;
-            Some(observer.limits_near(iops, iops * block_size as f64))
-        };
-        let limits = steps.iter().map(|step| near(step).unwrap_or_default()).collect();
+        let rates = steps.iter().map(|step| step.run.as_ref().and_then(RandomRun::iops));
+        let limits = rates
+            .map(|iops| {
+                iops.map_or_else(Vec::new, |iops| observer.limits_near(iops, iops * block_size as f64))
+            })
+            .collect();
         Ok(DepthCurve {
             steps,
             stop,
@@ -214,10 +216,9 @@ impl DepthCurve {
 
     /// Were more requests in flight than may have been? All figures of the step are void then.
     fn is_contradictory(step: &Step) -> bool {
-        let exceeds = |run: &RandomRun| {
+        step.run.as_ref().is_some_and(|run| {
             !run.throttled && exceeds_depth(run.latencies.total(), run.rated, step.depth as u64)
-        };
-        step.run.as_ref().is_some_and(exceeds)
+        })
     }
 
     /// What was measured of a step, if its figures can be.
@@ -225,30 +226,32 @@ impl DepthCurve {
         step.run.as_ref().filter(|_| !self.is_void() && !Self::is_contradictory(step))
     }
 
+    fn interval(&self, step: &Step) -> Option<Interval> {
+        self.believed(step)?.interval
+    }
+
     /// The smallest depth that is surely faster than this step, though it is a shallower one.
     fn shallower_and_faster(&self, index: usize) -> Option<usize> {
-        let interval = |step: &Step| self.believed(step)?.interval;
-        let least = interval(&self.steps[index])?.low;
-        let is_faster = |step: &&Step| interval(step).is_some_and(|faster| faster.high < least);
-        self.steps[..index].iter().find(is_faster).map(|step| step.depth)
+        let least = self.interval(&self.steps[index])?.low;
+        let mut shallower = self.steps[..index].iter();
+        let faster = shallower.find(|step| self.interval(step).is_some_and(|interval| interval.high < least));
+        faster.map(|step| step.depth)
     }
 
     /// The step of the smallest depth that is as good as the fastest, of those that have an interval. Under a
     /// rate limit none has one.
     fn knee(&self) -> Option<usize> {
-        let interval = |step: &Step| self.believed(step)?.interval;
-        first_as_good(self.steps.iter().map(interval))
+        first_as_good(self.steps.iter().map(|step| self.interval(step)))
     }
 
     /// The step that gives the most within this 99th percentile of its latencies; None if no other is known.
     fn most_within(&self, p99: Duration) -> Option<usize> {
-        let iops = |step: &Step| {
+        let within = self.steps.iter().enumerate().filter_map(|(index, step)| {
             let run = self.believed(step)?;
             let is_within = u128::from(run.latencies.quantile(0.99)?) <= p99.as_nanos();
-            run.iops().filter(|_| is_within)
-        };
-        let known = self.steps.iter().enumerate().filter_map(|(index, step)| Some((index, iops(step)?)));
-        known.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+            run.iops().filter(|_| is_within).map(|iops| (index, iops))
+        });
+        within.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }
 
     fn judge(&self, index: usize, relation: &ProbedRelation, caveats: &mut Caveats) {

@@ -191,8 +191,8 @@ impl Executed {
         measured_times::put(&mut nodes, &counted.nodes.iter().map(own_time).collect::<Vec<_>>());
         let reads: Vec<NodeReads> =
             nodes.iter().enumerate().map(|(index, node)| reads(node, index, &counted)).collect();
-        let is_stream = |node: &Node| node.access.is_some_and(|access| access != NodeAccess::Random);
-        let are_streams: Vec<bool> = nodes.iter().map(is_stream).collect();
+        let are_streams: Vec<bool> =
+            nodes.iter().map(|node| node.access.is_some_and(|access| access != NodeAccess::Random)).collect();
         let rows = interrupts::collect(nodes.into_iter().map(|node| row(node, given)));
         let rows: Vec<ExplainRow> =
             rows.into_iter().zip(&reads).map(|(row, reads)| with_tiers(row, reads)).collect();
@@ -266,7 +266,7 @@ impl Executed {
 
     /// The row of the sums.
     fn sums(&self) -> ExplainRow {
-        let blocks = |of: fn(&ExplainRow) -> Option<u64>| self.rows.iter().map(of).sum();
+        let rows = self.rows.iter();
         let QueryReads { sum, total_ms, .. } = &self.query;
         let verdict = self.query.verdict().name();
         let row = ExplainRow {
@@ -278,12 +278,12 @@ impl Executed {
                 _ => format!("= {verdict}"),
             }
             .into(),
-            shared_blks_hit: blocks(|row| row.shared_blks_hit),
-            shared_blks_read: blocks(|row| row.shared_blks_read),
-            local_blks_hit: blocks(|row| row.local_blks_hit),
-            local_blks_read: blocks(|row| row.local_blks_read),
-            temp_blks_read: blocks(|row| row.temp_blks_read),
-            temp_blks_written: blocks(|row| row.temp_blks_written),
+            shared_blks_hit: rows.clone().map(|row| row.shared_blks_hit).sum(),
+            shared_blks_read: rows.clone().map(|row| row.shared_blks_read).sum(),
+            local_blks_hit: rows.clone().map(|row| row.local_blks_hit).sum(),
+            local_blks_read: rows.clone().map(|row| row.local_blks_read).sum(),
+            temp_blks_read: rows.clone().map(|row| row.temp_blks_read).sum(),
+            temp_blks_written: rows.map(|row| row.temp_blks_written).sum(),
             io_ms: sum.io_ms.map(figure),
             temp_io_ms: sum.temp_ms.map(figure),
             self_ms: Some(*total_ms),
@@ -345,7 +345,6 @@ fn with_tiers(row: ExplainRow, reads: &NodeReads) -> ExplainRow {
     let device_share = reads.device_bytes.map(|device| {
         if reads.read_bytes == 0 { 0.0 } else { (device as f64 / reads.read_bytes as f64).min(1.0) }
     });
-    let expected = |os: f64, device: f64, share: f64| figure(os + (device - os) * share);
     ExplainRow {
         os_mib: reads.os_bytes().map(mib),
         device_mib: reads.device_bytes.map(mib),
@@ -353,7 +352,7 @@ fn with_tiers(row: ExplainRow, reads: &NodeReads) -> ExplainRow {
         // Processes share the device: what one of them takes says little of several.
         expected_ms: device_share
             .filter(|_| reads.processes == 1)
-            .and_then(|share| Some(expected(row.os_ms?, row.device_ms?, share))),
+            .and_then(|share| Some(figure(row.os_ms? + (row.device_ms? - row.os_ms?) * share))),
         ..row
     }
 }
@@ -363,12 +362,11 @@ fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
     let device = reads.device_bytes?;
     let read = reads.read_bytes.max(device);
     let share = 100.0 * device as f64 / read.max(1) as f64;
-    let tiers = || {
-        let (cached, fetched) = (served::mib(reads.os_bytes()?), served::mib(device));
-        Some(format!("OS cache {cached}, device {fetched} ({share:.0} %)"))
-    };
+    let tiers = reads.os_bytes().filter(|_| read > 0).map(|cached| {
+        format!("OS cache {}, device {} ({share:.0} %)", served::mib(cached), served::mib(device))
+    });
     let parts = [
-        tiers().filter(|_| read > 0),
+        tiers,
         (reads.temp_bytes > 0).then(|| format!("temporary files {}", served::mib(reads.temp_bytes))),
         row.io_ms.filter(|_| read > 0).map(|ms| format!("waited {} ms for reads", served::count(ms))),
         row.expected_ms.filter(|_| read > 0).map(|ms| format!("expected: {} ms", served::count(ms))),

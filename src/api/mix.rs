@@ -7,22 +7,21 @@ use io_probe_core::files::scratch::{Fill, ScratchName};
 use io_probe_core::machine::account::Account;
 use io_probe_core::machine::device::Placement;
 use io_probe_core::machine::observer::{Observer, Surroundings};
-use io_probe_core::measure::load::{BlockReads, Requests, ScratchWrites};
+use io_probe_core::measure::load::{BlockReads, Reached, Requests, ScratchWrites};
 use io_probe_core::measure::mix::{self, Cell, MixRun, Present, READS, WRITES};
 use io_probe_core::measure::sync::{self, NotDurable};
 use io_probe_core::measure::writes::LONG_WRITE;
 use io_probe_core::run::budget::Limits;
-use io_probe_core::stats::Latencies;
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::function::SEEDED;
 use io_probe_surface::mix::MixRow;
 use io_probe_surface::shared::PlaceColumns;
-use io_probe_surface::value::Timestamp;
+use io_probe_surface::value::{Json, Timestamp};
 use pgrx::prelude::*;
 
 use super::direct_reads::{self, Runs};
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, quantile_us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure,
@@ -30,7 +29,7 @@ use crate::call::{
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
-use crate::pg::history::watched_load;
+use crate::pg::history::{WatchedLoad, watched_load};
 use crate::pg::storage::relation::Fork;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
@@ -117,15 +116,15 @@ enum Like {
 
 impl Like {
     fn parse(like: Option<&str>) -> Result<Option<Self>> {
-        let parsed = |like: &str| match like {
-            "now" => Some(Self::Now),
-            run => run.parse().ok().map(Self::Run),
-        };
-        let unknown = |like: &str| {
-            Error::invalid(format!("unknown load \"{like}\""))
-                .hint("Valid loads are \"now\", and the number of a stored run of io_probe_iostat.")
-        };
-        like.map(|like| parsed(like).ok_or_else(|| unknown(like))).transpose()
+        let Some(like) = like else { return Ok(None) };
+        if like == "now" {
+            return Ok(Some(Self::Now));
+        }
+        match like.parse() {
+            Ok(run) => Ok(Some(Self::Run(run))),
+            Err(_) => Err(Error::invalid(format!("unknown load \"{like}\""))
+                .hint("Valid loads are \"now\", and the number of a stored run of io_probe_iostat.")),
+        }
     }
 }
 
@@ -161,13 +160,12 @@ fn pick(shares: Option<Vec<Option<i32>>>, like: Option<Like>) -> Result<Vec<u32>
 /// Requests in flight of a side: both together have no more than the cap.
 pub(super) fn of_each_side(depth: Option<i32>) -> Result<u32> {
     let cap = gucs::depth(None, u32::MAX)?;
-    let explained =
-        |error: Error| error.detail(format!("Reads and writes share pg_io_probe.max_depth, which is {cap}."));
     match depth {
-        Some(depth) => arguments::positive_up_to("depth", depth, cap / 2).map_err(explained),
-        None if cap < 2 => Err(explained(Error::invalid("two requests can't be in flight"))),
+        Some(depth) => arguments::positive_up_to("depth", depth, cap / 2),
+        None if cap < 2 => Err(Error::invalid("two requests can't be in flight")),
         None => Ok((cap / 2).min(16)),
     }
+    .map_err(|error| error.detail(format!("Reads and writes share pg_io_probe.max_depth, which is {cap}.")))
 }
 
 /// What is to be measured.
@@ -220,26 +218,23 @@ impl Measured {
             [relation.source.block_size(), self.writing.bytes(relation.source.block_size())].map(u64::from);
         let sizes = found.as_ref().map_or(usual, |found| found.sizes);
         let tried = found.as_ref().and_then(|found| found.tried.as_ref());
-        let place = self.place(relation, tried);
-        let row = |load, cell: Option<&Cell>, caveats| {
-            self.row(load, cell, sizes, place.clone(), started_at, caveats)
-        };
-        let Some(found) = found else { return Ok(vec![row(BEND, None, caveats)]) };
+        let call_row = CallRow { measured: self, sizes, place: self.place(relation, tried), started_at };
+        let Some(found) = found else { return Ok(vec![call_row.of(BEND, None, caveats)]) };
         let caveats = self.caveats(&found, relation);
         let others = caveats.doubts_alone();
         let [reads, writes] = &found.mix.alone;
-        let mut rows = vec![row(BEND, found.mix.bend(), caveats)];
+        let mut rows = vec![call_row.of(BEND, found.mix.bend(), caveats)];
         rows.extend(found.present.map(|[reads, writes]| MixRow {
             read_pct: Some(100),
             write_pct: Some(100),
             reads_s: Some(figure(reads.per_s)),
             writes_s: Some(figure(writes.per_s)),
             caveats: Caveats::default().columns(),
-            ..row("others", None, others.clone())
+            ..call_row.of("others", None, others.clone())
         }));
-        rows.push(row(READS_ALONE, Some(reads), others.clone()));
-        rows.push(row(WRITES_ALONE, Some(writes), others.clone()));
-        rows.extend(found.mix.cells.iter().map(|cell| row(CELL, Some(cell), others.clone())));
+        rows.push(call_row.of(READS_ALONE, Some(reads), others.clone()));
+        rows.push(call_row.of(WRITES_ALONE, Some(writes), others.clone()));
+        rows.extend(found.mix.cells.iter().map(|cell| call_row.of(CELL, Some(cell), others.clone())));
         Ok(rows)
     }
 
@@ -269,9 +264,10 @@ impl Measured {
             Writing::Wal => Fill::Zeros { write_bytes: wal::SEGMENT_FILL },
             _ => Fill::Incompressible,
         };
-        let mut should_stop = || call.should_stop(&relation.interrupts);
-        let size = self.scratch_bytes()[WRITES];
-        let (scratch, _name) = written.make_scratch(size, fill, self.limits, &mut should_stop)?;
+        let (scratch, _name) =
+            written.make_scratch(self.scratch_bytes()[WRITES], fill, self.limits, &mut || {
+                call.should_stop(&relation.interrupts)
+            })?;
         let random = (self.writing == Writing::Data).then_some(self.seed);
         let writes = ScratchWrites::new(
             Arc::new(scratch),
@@ -285,15 +281,15 @@ impl Measured {
         let observers = [&of_reads, &written.observer()];
         let (shares, limits, engine) = (&self.shares, self.limits, gucs::engine());
         let run = MixRun { sides, shares, like: present, workers, engine, limits, observers };
-        let mut report = |turn: u64, turns: u64| {
-            call.progress.path(self.writing.name(), turns);
-            call.progress.done(turn - 1);
-        };
         let read_from = tried.as_ref().map_or(&relation.placement, |place| &place.placement);
         let leaves = read_from.leaves_with(&written.placement);
-        let (mix, surroundings) = of_reads
-            .of(&leaves, written.placement.leaves.len())
-            .beside(|| call.with_budget(&relation.interrupts, |budget| mix::run(&run, budget, &mut report)));
+        let (mix, surroundings) = of_reads.of(&leaves, written.placement.leaves.len()).beside(|| {
+            call.with_budget(&relation.interrupts, |budget| {
+                mix::run(&run, budget, &mut |turn, turns| {
+                    call.progress.turn(self.writing.name(), turn, turns);
+                })
+            })
+        });
         let mount = written.placement.mount.as_ref();
         let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));
         let tried = tried.map(|place| place.placement);
@@ -308,15 +304,16 @@ impl Measured {
     /// Most bytes of the scratch files of each side: together they have no more than the limit on such files.
     fn scratch_bytes(&self) -> [u64; 2] {
         let limit = gucs::SCRATCH_LIMIT.bytes();
-        let most = |bytes: u64| bytes.min(ProbedPlace::MOST_SCRATCH);
-        match (self.candidate, self.writing) {
-            (None, Writing::Wal) => [0, wal::segment_bytes()],
-            (None, _) => [0, most(limit)],
-            (Some(_), Writing::Wal) => {
-                [most(limit.saturating_sub(wal::segment_bytes())), wal::segment_bytes()]
-            }
-            (Some(_), _) => [most(limit / 2); 2],
-        }
+        let left = match (self.candidate, self.writing) {
+            (None, _) => limit,
+            (Some(_), Writing::Wal) => limit.saturating_sub(wal::segment_bytes()),
+            (Some(_), _) => limit / 2,
+        };
+        let of_data = left.min(ProbedPlace::MOST_SCRATCH);
+        [
+            if self.candidate.is_some() { of_data } else { 0 },
+            if self.writing == Writing::Wal { wal::segment_bytes() } else { of_data },
+        ]
     }
 
     /// Where is written if the relation lies in this tablespace.
@@ -337,10 +334,12 @@ impl Measured {
         workers: usize,
         runs: Option<Runs>,
     ) -> Outcome<(BlockReads, Option<ScratchName>)> {
-        let mut should_stop = || call.should_stop(&relation.interrupts);
-        let size = self.scratch_bytes()[READS];
-        let (scratch, name) =
-            place.make_scratch(size, Fill::Incompressible, self.limits, &mut should_stop)?;
+        let (scratch, name) = place.make_scratch(
+            self.scratch_bytes()[READS],
+            Fill::Incompressible,
+            self.limits,
+            &mut || call.should_stop(&relation.interrupts),
+        )?;
         let block_size = relation.source.block_size();
         let reads = BlockReads::of_scratch(&scratch, block_size, self.seed, workers)?;
         Ok((direct_reads::in_runs(reads, workers, runs)?, name))
@@ -385,25 +384,18 @@ impl Measured {
         let found = call.with_budget(&relation.interrupts, |budget| {
             Present::listen(observers, self.writing == Writing::Wal, self.limits.duration, budget)
         })?;
-        let unknown = || Failure::Unsupported("the device does not count what others send".to_owned());
-        found.ok_or_else(unknown)
+        found.ok_or_else(|| Failure::Unsupported("the device does not count what others send".to_owned()))
     }
 
     /// What a stored run saw of the devices.
     fn stored(&self, run: i64, placements: [&Placement; 2]) -> Outcome<[Present; 2]> {
-        let watched = |side: usize| {
-            let device = placements[side].leaves.first().map_or("", |leaf| leaf.name.as_str());
-            let missing = || {
-                Error::undefined_object(format!("run {run} has no figures of device \"{device}\" by iostat"))
-                    .hint("io_probe_record('iostat') stores a run of io_probe_iostat.")
-            };
-            watched_load(run, device).ok_or_else(missing)
-        };
-        let (reads, writes) = (watched(READS)?, watched(WRITES)?);
+        let [reads, writes] = [watched(run, placements[READS])?, watched(run, placements[WRITES])?];
         let writes = match self.writing {
             Writing::Wal => {
-                let uncounted = || Failure::Unsupported("that run has no count of flushes".to_owned());
-                Present { per_s: writes.f_s.ok_or_else(uncounted)?, bytes: 0.0 }
+                let Some(per_s) = writes.f_s else {
+                    return Err(Failure::Unsupported("that run has no count of flushes".to_owned()));
+                };
+                Present { per_s, bytes: 0.0 }
             }
             _ => Present { per_s: writes.w_s, bytes: writes.w_bytes },
         };
@@ -413,15 +405,11 @@ impl Measured {
     /// Bytes of a read and of a write: if they are to be like others', whole blocks, up to the longest.
     fn sizes(&self, relation: &ProbedRelation, present: Option<[Present; 2]>) -> [u64; 2] {
         let block_size = relation.block_size();
-        let near = |side: Present| {
-            let blocks = (side.bytes / block_size as f64).round().max(1.0) as u64;
-            (blocks * block_size).min(LONG_WRITE.into())
-        };
         let usual = self.writing.bytes(relation.source.block_size()).into();
         match present {
             None => [block_size, usual],
-            Some([reads, _]) if self.writing != Writing::Data => [near(reads), usual],
-            Some(sides) => sides.map(near),
+            Some([reads, _]) if self.writing != Writing::Data => [whole_blocks(reads, block_size), usual],
+            Some(sides) => sides.map(|side| whole_blocks(side, block_size)),
         }
     }
 
@@ -462,66 +450,11 @@ impl Measured {
             );
         }
         caveats.note_open_files(relation);
-        let carried = |cell: &Cell| cell.carries() == Some(true);
-        if found.mix.cells.iter().all(carried) {
+        if found.mix.cells.iter().all(|cell| cell.carries() == Some(true)) {
             caveats.note("the device kept up with all loads: only greater ones may be too much");
         }
         caveats.note_relation(relation);
         caveats
-    }
-
-    fn row(
-        &self,
-        load: &'static str,
-        cell: Option<&Cell>,
-        [read_bytes, write_bytes]: [u64; 2],
-        place: PlaceColumns,
-        started_at: Timestamp,
-        mut caveats: Caveats,
-    ) -> MixRow {
-        let reached = cell.and_then(|cell| cell.reached.as_ref());
-        if cell.is_some_and(Cell::is_void) {
-            caveats.void(CONTRADICTED);
-        }
-        if reached.is_none() && caveats.is_ok() {
-            let why = if load == BEND { "no load was carried" } else { "it came too late to be measured" };
-            caveats.doubt_since(Doubt::Short, why);
-        }
-        let is_sent = |side: usize| cell.is_some_and(|cell| cell.shares[side] > 0);
-        let timed = reached.filter(|_| !caveats.has(Doubt::Void));
-        let of = |side: usize| timed.map(|reached| &reached[side]).filter(|_| is_sent(side));
-        let per_s = |side| of(side).and_then(|reached| reached.per_s()).map(figure);
-        let quantile = |side, q| of(side).and_then(|reached| at(&reached.latencies, q));
-        let sent =
-            |side: usize| cell.filter(|_| is_sent(side)).and_then(|cell| cell.offered[side]).map(figure);
-        let elapsed = timed.map(|reached| reached[READS].ns.max(reached[WRITES].ns));
-        MixRow {
-            load,
-            read_pct: cell.map(|cell| cell.shares[READS]),
-            write_pct: cell.map(|cell| cell.shares[WRITES]),
-            reads_s: per_s(READS),
-            r_p50_us: quantile(READS, 0.5),
-            r_p95_us: quantile(READS, 0.95),
-            r_p99_us: quantile(READS, 0.99),
-            r_histogram: of(READS).map(|reached| shared::histogram(&reached.latencies)),
-            writes_s: per_s(WRITES),
-            w_p50_us: quantile(WRITES, 0.5),
-            w_p95_us: quantile(WRITES, 0.95),
-            w_p99_us: quantile(WRITES, 0.99),
-            w_histogram: of(WRITES).map(|reached| shared::histogram(&reached.latencies)),
-            carried: cell.filter(|_| matches!(load, BEND | CELL)).and_then(Cell::carries),
-            sent_reads_s: sent(READS),
-            sent_writes_s: sent(WRITES),
-            writing: self.writing.name(),
-            read_kb: (read_bytes >> 10) as u32,
-            write_kb: (write_bytes >> 10) as u32,
-            depth: self.depth,
-            elapsed_ms: elapsed.map(ms),
-            seed: self.seed as i64,
-            started_at,
-            place,
-            caveats: caveats.columns(),
-        }
     }
 
     /// What was read: the relation, or a file in the tablespace that was tried.
@@ -538,6 +471,99 @@ impl Measured {
     }
 }
 
-fn at(latencies: &Latencies, quantile: f64) -> Option<f64> {
-    latencies.quantile(quantile).map(|ns| us(ns as f64))
+/// What a stored run of iostat saw of a side's device.
+fn watched(run: i64, placement: &Placement) -> Result<WatchedLoad> {
+    let device = placement.leaves.first().map_or("", |leaf| leaf.name.as_str());
+    watched_load(run, device).ok_or_else(|| {
+        Error::undefined_object(format!("run {run} has no figures of device \"{device}\" by iostat"))
+            .hint("io_probe_record('iostat') stores a run of io_probe_iostat.")
+    })
+}
+
+/// Bytes of a request that is like those of a side: whole blocks, up to the longest.
+fn whole_blocks(side: Present, block_size: u64) -> u64 {
+    let blocks = (side.bytes / block_size as f64).round().max(1.0) as u64;
+    (blocks * block_size).min(LONG_WRITE.into())
+}
+
+/// What all rows of a call have.
+struct CallRow<'a> {
+    measured: &'a Measured,
+    /// Bytes of a read and of a write.
+    sizes: [u64; 2],
+    place: PlaceColumns,
+    started_at: Timestamp,
+}
+
+impl CallRow<'_> {
+    fn of(&self, load: &'static str, cell: Option<&Cell>, mut caveats: Caveats) -> MixRow {
+        let reached = cell.and_then(|cell| cell.reached.as_ref());
+        if cell.is_some_and(Cell::is_void) {
+            caveats.void(CONTRADICTED);
+        }
+        if reached.is_none() && caveats.is_ok() {
+            let why = if load == BEND { "no load was carried" } else { "it came too late to be measured" };
+            caveats.doubt_since(Doubt::Short, why);
+        }
+        let timed = reached.filter(|_| !caveats.has(Doubt::Void));
+        let [reads, writes] = [READS, WRITES].map(|side| SideColumns::of(cell, timed, side));
+        let elapsed = timed.map(|reached| reached[READS].ns.max(reached[WRITES].ns));
+        MixRow {
+            load,
+            read_pct: cell.map(|cell| cell.shares[READS]),
+            write_pct: cell.map(|cell| cell.shares[WRITES]),
+            reads_s: reads.per_s,
+            r_p50_us: reads.p50_us,
+            r_p95_us: reads.p95_us,
+            r_p99_us: reads.p99_us,
+            r_histogram: reads.histogram,
+            writes_s: writes.per_s,
+            w_p50_us: writes.p50_us,
+            w_p95_us: writes.p95_us,
+            w_p99_us: writes.p99_us,
+            w_histogram: writes.histogram,
+            carried: cell.filter(|_| matches!(load, BEND | CELL)).and_then(Cell::carries),
+            sent_reads_s: reads.sent_per_s,
+            sent_writes_s: writes.sent_per_s,
+            writing: self.measured.writing.name(),
+            read_kb: (self.sizes[READS] >> 10) as u32,
+            write_kb: (self.sizes[WRITES] >> 10) as u32,
+            depth: self.measured.depth,
+            elapsed_ms: elapsed.map(ms),
+            seed: self.measured.seed as i64,
+            started_at: self.started_at,
+            place: self.place.clone(),
+            caveats: caveats.columns(),
+        }
+    }
+}
+
+/// What a row tells of reads, or of writes.
+#[derive(Default)]
+struct SideColumns {
+    per_s: Option<f64>,
+    p50_us: Option<f64>,
+    p95_us: Option<f64>,
+    p99_us: Option<f64>,
+    histogram: Option<Json>,
+    sent_per_s: Option<f64>,
+}
+
+impl SideColumns {
+    /// `timed` is what came of the cell, if that counts.
+    fn of(cell: Option<&Cell>, timed: Option<&[Reached; 2]>, side: usize) -> Self {
+        let Some(cell) = cell.filter(|cell| cell.shares[side] > 0) else { return Self::default() };
+        let sent_per_s = cell.offered[side].map(figure);
+        let Some(reached) = timed.map(|timed| &timed[side]) else {
+            return Self { sent_per_s, ..Self::default() };
+        };
+        Self {
+            per_s: reached.per_s().map(figure),
+            p50_us: quantile_us(&reached.latencies, 0.5),
+            p95_us: quantile_us(&reached.latencies, 0.95),
+            p99_us: quantile_us(&reached.latencies, 0.99),
+            histogram: Some(shared::histogram(&reached.latencies)),
+            sent_per_s,
+        }
+    }
 }

@@ -26,6 +26,7 @@ use io_probe_surface::report::{Mark, ReportFullRow, ReportRow, ReportSection};
 use io_probe_surface::value;
 use pgrx::{prelude::*, spi};
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use self::gather::{Measurements, count};
 use super::history;
@@ -38,6 +39,9 @@ use crate::pg::history::report_lines;
 
 /// How long a report takes by default.
 const DURATION: Duration = Duration::from_secs(30);
+
+/// The line that has the call's arguments.
+const ARGUMENTS: &str = "arguments";
 
 /// Most lines of a stored report, and their bytes as JSON: an imported one may say anything.
 const MOST_LINES: usize = 5000;
@@ -200,13 +204,19 @@ fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
     of(lines, ReportSection::Server).find(|line| line.item == item).map_or("", Line::finding)
 }
 
-/// The statement that stores such a report.
+/// The statement that stores such a report, on as many lines as it has arguments if the call had some.
 fn next(lines: &[Line]) -> String {
     let relation = match fact(lines, "relation") {
         "" => String::new(),
-        name => format!("{}, ", spi::quote_literal(name)),
+        name => format!(", {}", spi::quote_literal(name)),
     };
-    format!("SELECT io_probe_record('report', {relation}label => 'today');")
+    match fact(lines, ARGUMENTS) {
+        "" => format!("SELECT io_probe_record('report'{relation}, label => 'today');"),
+        json => format!(
+            "SELECT io_probe_record('report'{relation},\nargs => {},\nlabel => 'today');",
+            spi::quote_literal(json)
+        ),
+    }
 }
 
 /// The lines of a stored run.
@@ -240,19 +250,43 @@ fn measured(
     options: Option<JsonbText>,
 ) -> Result<Vec<Line>> {
     let given = arguments::duration(duration)?;
+    let (cold, writes) = (cold.unwrap_or(false), writes.unwrap_or(false));
+    let arguments = call_arguments(given, cold, writes, [&promised, &options]);
     let promised = Promised::parse(promised)?;
     // io_probe_depth takes all of these but `precision`.
     let options = Options::parse(options, MEASURING)?;
     Measurements {
         rel,
         duration: gucs::share_of_duration(given, 1, 1, DURATION)?,
-        cold: cold.unwrap_or(false),
-        writes: writes.unwrap_or(false),
+        cold,
+        writes,
         promised,
         bounds: options.bounds()?,
         waits: options.waits()?,
+        arguments,
     }
     .lines()
+}
+
+/// The arguments of a call besides the relation, as `io_probe_record` takes them, without defaults.
+fn call_arguments(
+    duration: Option<Duration>,
+    cold: bool,
+    writes: bool,
+    [promised, options]: [&Option<JsonbText>; 2],
+) -> Option<String> {
+    let json = |text: &Option<JsonbText>| serde_json::from_str(text.as_deref()?).ok();
+    let given: Map<String, Value> = [
+        ("duration", duration.map(|duration| format!("{} s", duration.as_secs_f64()).into())),
+        ("cold", cold.then_some(Value::Bool(true))),
+        ("writes", writes.then_some(Value::Bool(true))),
+        ("promised", json(promised)),
+        ("options", json(options).filter(|options: &Value| *options != json!({}))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect();
+    (!given.is_empty()).then(|| Value::Object(given).to_string())
 }
 
 macro_rules! promised {

@@ -89,8 +89,9 @@ impl Devices {
     fn moved(&self) -> Option<(u64, u64)> {
         let counters: Option<Vec<Counters>> = self.0.iter().map(BlockDevice::counters).collect();
         let counters = counters.filter(|all| !all.is_empty())?;
-        let sum = |of: fn(&Counters) -> u64| counters.iter().map(of).sum();
-        Some((sum(|counters| counters.reads.bytes()), sum(|counters| counters.writes.bytes())))
+        let read = counters.iter().map(|counters| counters.reads.bytes()).sum();
+        let written = counters.iter().map(|counters| counters.writes.bytes()).sum();
+        Some((read, written))
     }
 }
 
@@ -117,10 +118,11 @@ impl Look {
     /// postmaster has not waited for them yet.
     fn take(devices: &Devices, earlier: Option<&Look>) -> Self {
         let processes = activity::processes().into_iter();
-        let seen = |process: ServerProcess| {
-            Some((process.pid, SeenProcess { io: ProcessIo::of(process.pid)?, process }))
-        };
-        let mut processes: BTreeMap<i32, SeenProcess> = processes.filter_map(seen).collect();
+        let mut processes: BTreeMap<i32, SeenProcess> = processes
+            .filter_map(|process| {
+                Some((process.pid, SeenProcess { io: ProcessIo::of(process.pid)?, process }))
+            })
+            .collect();
         for (pid, known) in earlier.iter().flat_map(|look| &look.processes) {
             if !processes.contains_key(pid) && is_process(*pid) {
                 processes.insert(*pid, known.clone());
@@ -226,9 +228,8 @@ impl Interval<'_> {
     fn rows(&self, sample: u32) -> Vec<SessionRow> {
         // Their kind is hidden from some.
         let workers = server::io_workers();
-        let is_worker = |seen: &&SeenProcess| workers.contains(&seen.process.pid);
         let (of_workers, others): (Vec<&SeenProcess>, Vec<&SeenProcess>) =
-            self.now.processes.values().partition(is_worker);
+            self.now.processes.values().partition(|seen| workers.contains(&seen.process.pid));
         let of_workers =
             of_workers.iter().map(|seen| self.moved(seen)).fold(ProcessIo::default(), ProcessIo::and);
         let mut rows: Vec<SessionRow> =
@@ -303,15 +304,22 @@ impl Interval<'_> {
             return None;
         }
         Some(SessionRow {
-            process: kind.to_owned().into(),
-            kind: kind.to_owned().into(),
             rmib_s: Some(self.mib_s(moved.fetched as f64)),
             os_mib_s: (!server::reads_by_io_uring()).then(|| self.mib_s(moved.cached() as f64)),
             wmib_s: Some(self.mib_s(moved.written as f64)),
+            ..self.empty_row(kind)
+        })
+    }
+
+    /// Of no process, or of several.
+    fn empty_row(&self, kind: &str) -> SessionRow {
+        SessionRow {
+            process: kind.to_owned().into(),
+            kind: kind.to_owned().into(),
             sampled_at: self.now.moment,
             elapsed_ms: ms(self.now.at - self.before.at),
             ..SessionRow::default()
-        })
+        }
     }
 
     /// What the devices moved beyond that.
@@ -319,21 +327,15 @@ impl Interval<'_> {
         let Some(((read, written), before)) = self.now.devices.zip(self.before.devices) else {
             return Vec::new();
         };
-        let sum = |of: fn(&SessionRow) -> Option<f64>| rows.iter().filter_map(of).sum::<f64>();
-        let read = hundredths(self.mib_s(read.saturating_sub(before.0) as f64) - sum(|row| row.rmib_s));
-        let written = hundredths(self.mib_s(written.saturating_sub(before.1) as f64) - sum(|row| row.wmib_s));
-        let row = |kind: &'static str, rmib_s, wmib_s| SessionRow {
-            process: kind.into(),
-            kind: kind.into(),
-            rmib_s,
-            wmib_s,
-            sampled_at: self.now.moment,
-            elapsed_ms: ms(self.now.at - self.before.at),
-            ..SessionRow::default()
-        };
+        let read_by_rows: f64 = rows.iter().filter_map(|row| row.rmib_s).sum();
+        let read = hundredths(self.mib_s(read.saturating_sub(before.0) as f64) - read_by_rows);
+        let written_by_rows: f64 = rows.iter().filter_map(|row| row.wmib_s).sum();
+        let written = hundredths(self.mib_s(written.saturating_sub(before.1) as f64) - written_by_rows);
         let of_cache = if written < 0.0 { "kept in the OS cache" } else { "out of the OS cache" };
-        let read = row("outside this server", Some(read.max(0.0)), None);
-        vec![read, row(of_cache, None, Some(written.abs()))]
+        vec![
+            SessionRow { rmib_s: Some(read.max(0.0)), ..self.empty_row("outside this server") },
+            SessionRow { wmib_s: Some(written.abs()), ..self.empty_row(of_cache) },
+        ]
     }
 
     fn mib_s(&self, bytes: f64) -> f64 {
@@ -372,10 +374,18 @@ fn hundredths(value: f64) -> f64 {
 /// Fewer bytes in an interval are the process's own, and no traffic: it reads what it is told.
 const LEAST: u64 = 16 << 10;
 
+/// What the row's process read and wrote.
+fn device(row: &SessionRow) -> f64 {
+    row.rmib_s.unwrap_or(0.0) + row.wmib_s.unwrap_or(0.0)
+}
+
+/// The process that the row's process works for.
+fn group(row: &SessionRow) -> Option<i32> {
+    row.leader_pid.or(row.pid)
+}
+
 /// The greatest first; parallel workers right behind their leader.
 fn sort(rows: &mut [SessionRow]) {
-    let device = |row: &SessionRow| row.rmib_s.unwrap_or(0.0) + row.wmib_s.unwrap_or(0.0);
-    let group = |row: &SessionRow| row.leader_pid.or(row.pid);
     let mut of_group: HashMap<Option<i32>, f64> = HashMap::new();
     rows.iter().for_each(|row| *of_group.entry(group(row)).or_default() += device(row));
     rows.sort_by(|a, b| {

@@ -5,7 +5,7 @@ use io_probe_core::machine::device::{Activity, Leaf, Placement};
 use io_probe_core::machine::observer::{HeldBack, IoDelta};
 use io_probe_core::measure::random::RandomRun;
 use io_probe_core::run::budget::Stop;
-use io_probe_core::stats::{Class, Interval, Latencies};
+use io_probe_core::stats::{Interval, Latencies};
 use io_probe_surface::doubt::{Doubt, Doubts};
 use io_probe_surface::shared::{
     ActivityColumns, CaveatColumns, IntervalColumns, LatencyColumns, PlaceColumns, TierColumns,
@@ -295,23 +295,28 @@ pub(super) fn interval_around(
 
 /// The latencies that a person looks at first.
 pub(super) fn latencies(latencies: &Latencies) -> LatencyColumns {
-    let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
     LatencyColumns {
         lat_us: latencies.total().ns_each().map(us),
-        p50_us: quantile(0.5),
-        p95_us: quantile(0.95),
-        p99_us: quantile(0.99),
+        p50_us: quantile_us(latencies, 0.5),
+        p95_us: quantile_us(latencies, 0.95),
+        p99_us: quantile_us(latencies, 0.99),
         histogram: Some(histogram(latencies)),
     }
 }
 
+/// A quantile in microseconds; None with fewer than ten latencies beyond it.
+pub(super) fn quantile_us(latencies: &Latencies, quantile: f64) -> Option<f64> {
+    latencies.quantile(quantile).map(|ns| us(ns as f64))
+}
+
 /// How many there are in each range of latencies.
 pub(super) fn histogram(latencies: &Latencies) -> Json {
-    let range = |class: &Class| {
+    let classes = latencies.classes();
+    let ranges = classes.iter().map(|class| {
         let [low_us, high_us] = [class.low_ns, class.high_ns].map(|ns| us(ns as f64));
         json!({"low_us": low_us, "high_us": high_us, "count": class.count})
-    };
-    Json(latencies.classes().iter().map(range).collect::<Value>().to_string())
+    });
+    Json(ranges.collect::<Value>().to_string())
 }
 
 /// What was read from the devices, `device_blocks` blocks of it for this row, and what they did meanwhile,

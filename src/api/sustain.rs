@@ -19,7 +19,7 @@ use pgrx::prelude::*;
 
 use super::direct_reads::{self, Runs};
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, ms, us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, quantile_us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedRelation, arguments, figure};
 use crate::error::{Error, Result};
@@ -114,11 +114,11 @@ impl Sustaining {
                 call.attempt_path(|| self.measure(*pattern, call, relation), |found| found.sustain.stop);
             measured.push((*pattern, caveats.accept(tried)?, caveats));
         }
-        let kept = |of: Pattern| {
+        let [random, sequential] = [Pattern::Random, Pattern::Sequential].map(|of| {
             let found = measured.iter().find(|(pattern, ..)| *pattern == of)?.1.as_ref()?;
             Some((found.sustained?.kept.per_s, found.bytes_each))
-        };
-        let counts = what_counts(kept(Pattern::Random), kept(Pattern::Sequential));
+        });
+        let counts = what_counts(random, sequential);
         let mut rows = Vec::new();
         for (pattern, found, mut caveats) in measured {
             let row = self.row(pattern, relation, started_at);
@@ -163,12 +163,12 @@ impl Sustaining {
             limits: self.limits,
             observer: &observer,
         };
-        let mut report = |slice: u64, slices: u64| {
-            call.progress.path(pattern.name(), slices);
-            call.progress.done(slice - 1);
-        };
         let (sustain, surroundings) = observer.beside(|| {
-            call.with_budget(&relation.interrupts, |budget| sustain::run(&run, budget, &mut report))
+            call.with_budget(&relation.interrupts, |budget| {
+                sustain::run(&run, budget, &mut |slice, slices| {
+                    call.progress.turn(pattern.name(), slice, slices);
+                })
+            })
         });
         let sustain = sustain?;
         let is_void = sustain.is_void(workers);
@@ -256,13 +256,12 @@ impl Found {
         slices.iter().for_each(|slice| latencies.absorb(&slice.latencies));
         let all = slices.iter().fold(Slice::default(), |all, slice| all.plus(slice.slice));
         let iops = (all.ns > 0).then(|| all.work as f64 * 1e9 / all.ns as f64);
-        let quantile = |q| latencies.quantile(q).map(|ns| us(ns as f64));
         SustainRow {
             at_s: slices.first().map(|slice| figure(slice.began_ns as f64 / 1e9)),
             iops: iops.map(figure),
             mib_s: iops.map(|iops| shared::mib_s(iops, self.bytes_each)),
-            p50_us: quantile(0.5),
-            p99_us: quantile(0.99),
+            p50_us: quantile_us(&latencies, 0.5),
+            p99_us: quantile_us(&latencies, 0.99),
             elapsed_ms: Some(ms(all.ns)),
             ..row
         }
@@ -272,14 +271,13 @@ impl Found {
 /// What a rate looks like, of requests of so many bytes.
 fn verdict_of(sustained: &Sustained, counts: Counts, bytes_each: u64) -> String {
     let mib = bytes_each as f64 / f64::from(1 << 20);
-    let of = |unit: f64, name: &str| sustained.cap(unit).map(|cap| format!("{} {name}", figure(cap)));
-    let cap = match counts {
-        Counts::Requests => of(1.0, "IOPS"),
-        Counts::Bytes => of(mib, "MiB/s"),
-        Counts::Either => of(1.0, "IOPS").zip(of(mib, "MiB/s")).map_or_else(
-            || of(1.0, "IOPS").or_else(|| of(mib, "MiB/s")),
-            |(iops, mib_s)| Some(format!("{iops} or {mib_s}")),
-        ),
+    let [iops, mib_s] = [(1.0, "IOPS"), (mib, "MiB/s")]
+        .map(|(unit, name)| Some(format!("{} {name}", figure(sustained.cap(unit)?))));
+    let cap = match (counts, iops, mib_s) {
+        (Counts::Either, Some(iops), Some(mib_s)) => Some(format!("{iops} or {mib_s}")),
+        (Counts::Either, iops, mib_s) => iops.or(mib_s),
+        (Counts::Requests, iops, _) => iops,
+        (Counts::Bytes, _, mib_s) => mib_s,
     };
     let kept = match (cap, sustained.kept.is_steady) {
         (Some(cap), _) => format!("cap of {cap}"),

@@ -1,5 +1,6 @@
 //! `io_probe_write`: what writing data files costs, in a tablespace.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use io_probe_core::files::scratch::Fill;
@@ -16,7 +17,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, SMALL, ms, of_leaves, us};
+use super::shared::{self, CONTRADICTED, Caveats, SMALL, ms, of_leaves, quantile_us};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::Result;
@@ -81,23 +82,26 @@ named! {
 impl Pattern {
     /// Its ways to write: one row each.
     fn ways(self, depth: u32) -> Vec<(Self, WriteWay)> {
-        let blocks = |setting| server::number::<u64>(setting).unwrap_or(0) * u64::from(pg_sys::BLCKSZ);
         let (order, flush_after) = match self {
             Self::Random => (WriteOrder::Random, 0),
             Self::Sequential => (WriteOrder::Sequential, 0),
-            Self::Checkpoint => (WriteOrder::Sorted, blocks(c"checkpoint_flush_after")),
-            Self::Backend => (WriteOrder::Random, blocks(c"backend_flush_after")),
-            Self::Copy => (WriteOrder::Sequential, blocks(c"backend_flush_after")),
+            Self::Checkpoint => (WriteOrder::Sorted, bytes(c"checkpoint_flush_after")),
+            Self::Backend => (WriteOrder::Random, bytes(c"backend_flush_after")),
+            Self::Copy => (WriteOrder::Sequential, bytes(c"backend_flush_after")),
         };
         let length = if self == Self::Sequential { LONG_WRITE } else { pg_sys::BLCKSZ };
-        let way = WriteWay { order, length, direct: None, flush_after };
-        let direct = |depth: u32| (self, WriteWay { direct: Some(depth as usize), ..way });
-        match self {
-            Self::Random if depth > 1 => vec![direct(1), direct(depth)],
-            Self::Random | Self::Sequential => vec![direct(depth)],
-            Self::Checkpoint | Self::Backend | Self::Copy => vec![(self, way)],
-        }
+        let depths: &[Option<usize>] = match self {
+            Self::Random if depth > 1 => &[Some(1), Some(depth as usize)],
+            Self::Random | Self::Sequential => &[Some(depth as usize)],
+            Self::Checkpoint | Self::Backend | Self::Copy => &[None],
+        };
+        depths.iter().map(|&direct| (self, WriteWay { order, length, direct, flush_after })).collect()
     }
+}
+
+/// The value in bytes of a setting that counts blocks.
+fn bytes(setting: &CStr) -> u64 {
+    server::number::<u64>(setting).unwrap_or(0) * u64::from(pg_sys::BLCKSZ)
 }
 
 /// A call of this function.
@@ -122,25 +126,22 @@ impl Written {
         let is_over =
             |found: &Found| found.all.iter().filter_map(|times| times.stop).find(|stop| stop.is_for_all());
         let found = caveats.accept(call.attempt(|| self.measure(call), is_over))?;
-        let row = |(index, way): (usize, &(Pattern, WriteWay))| {
+        let rows = self.ways.iter().enumerate().map(|(index, way)| {
             let times = found.as_ref().map(|found| (found, &found.all[index]));
             self.row(way, times, caveats.clone())
-        };
-        Ok(self.ways.iter().enumerate().map(row).collect())
+        });
+        Ok(rows.collect())
     }
 
     fn measure(&self, call: &Call) -> Outcome<Found> {
         let place = &self.place;
         place.check_admitted()?;
         let interrupts = Interrupts::of(Vec::new());
-        let mut should_stop = || call.should_stop(&interrupts);
         call.progress.path("scratch file", 0);
-        let (scratch, _name) = place.make_scratch(
-            ProbedPlace::MOST_SCRATCH,
-            Fill::Incompressible,
-            self.limits,
-            &mut should_stop,
-        )?;
+        let (scratch, _name) =
+            place.make_scratch(ProbedPlace::MOST_SCRATCH, Fill::Incompressible, self.limits, &mut || {
+                call.should_stop(&interrupts)
+            })?;
         let scratch_bytes = scratch.size();
         let ways: Vec<WriteWay> = self.ways.iter().map(|(_, way)| *way).collect();
         let observer = place.observer();
@@ -152,12 +153,11 @@ impl Written {
             limits: self.limits,
             observer: &observer,
         };
-        let mut report = |turn: u64, turns: u64, _: &WriteWay| {
-            call.progress.path("writes", turns);
-            call.progress.done(turn - 1);
-        };
-        let (all, surroundings) = observer
-            .beside(|| call.with_budget(&interrupts, |budget| writes::run(&run, budget, &mut report)));
+        let (all, surroundings) = observer.beside(|| {
+            call.with_budget(&interrupts, |budget| {
+                writes::run(&run, budget, &mut |turn, turns, _| call.progress.turn("writes", turn, turns))
+            })
+        });
         Ok(Found { all: all?, scratch_bytes, surroundings })
     }
 
@@ -184,7 +184,7 @@ impl Written {
         let timed = found.map(|(_, times)| times).filter(|_| !caveats.has(Doubt::Void));
         let total = timed.map(WriteTimes::total).filter(|total| total.work > 0);
         let writes_s = total.and_then(|total| total.ns_each()).map(|ns| 1e9 / ns);
-        let quantile = |q| timed.and_then(|times| times.latencies.quantile(q)).map(|ns| us(ns as f64));
+        let latencies = timed.map(|times| &times.latencies);
         WriteRow {
             pattern: pattern.name(),
             path: if way.direct.is_some() { "direct" } else { "os" },
@@ -193,10 +193,10 @@ impl Written {
             flush_kb: (way.flush_after > 0).then_some(way.flush_after >> 10),
             writes_s: writes_s.map(figure),
             mib_s: writes_s.map(|writes| shared::mib_s(writes, way.length.into())),
-            p50_us: quantile(0.5),
-            p95_us: quantile(0.95),
-            p99_us: quantile(0.99),
-            histogram: timed.map(|times| shared::histogram(&times.latencies)),
+            p50_us: latencies.and_then(|latencies| quantile_us(latencies, 0.5)),
+            p95_us: latencies.and_then(|latencies| quantile_us(latencies, 0.95)),
+            p99_us: latencies.and_then(|latencies| quantile_us(latencies, 0.99)),
+            histogram: latencies.map(shared::histogram),
             fsync_ms: timed.and_then(|times| times.syncs.ns_each()).map(|ns| figure(ns / 1e6)),
             ops: total.map_or(0, |total| total.work),
             elapsed_ms: total.map(|total| ms(total.ns)),

@@ -10,4 +10,4 @@ mod tables;
 pub(crate) use environment::{RelationFacts, ServerFacts, setting_value};
 pub(crate) use insert::{MOST_OF_TEXT, check_possible, delete_older, insert};
 pub(crate) use probe::{Failed, Given, ProbeFunction, attempt};
-pub(crate) use query::{report_lines, watched_load};
+pub(crate) use query::{WatchedLoad, report_lines, watched_load};

@@ -69,21 +69,22 @@ fn given<T>(name: &str, value: Option<T>) -> Result<T> {
 /// Checks that both runs are there, have succeeded, and are of one probe.
 fn check_runs(a: i64, b: i64) -> Result<()> {
     let found = query::runs(&[a, b]);
-    let find = |id| {
-        let run = found.iter().find(|run| run.id == id);
-        let run = run.ok_or_else(|| Error::undefined_object(format!("there is no run {id}")))?;
-        if run.status != "ok" {
-            let error = Error::invalid(format!("run {id} has no figures: it was {}", run.status));
-            return Err(run.message.iter().fold(error, |error, message| error.detail(message)));
-        }
-        Ok(run)
-    };
-    let (a, b) = (find(a)?, find(b)?);
+    let (a, b) = (good_run(&found, a)?, good_run(&found, b)?);
     if a.probe != b.probe {
         let message = format!("run {} is of probe \"{}\", run {} of \"{}\"", a.id, a.probe, b.id, b.probe);
         return Err(Error::invalid(message).hint("Only runs of the same probe can be compared."));
     }
     Ok(())
+}
+
+fn good_run(found: &[query::StoredRun], id: i64) -> Result<&query::StoredRun> {
+    let run = found.iter().find(|run| run.id == id);
+    let run = run.ok_or_else(|| Error::undefined_object(format!("there is no run {id}")))?;
+    if run.status != "ok" {
+        let error = Error::invalid(format!("run {id} has no figures: it was {}", run.status));
+        return Err(run.message.iter().fold(error, |error, message| error.detail(message)));
+    }
+    Ok(run)
 }
 
 /// A figure of both sides, and of the runs before them.
@@ -144,12 +145,12 @@ fn add(pairs: &mut BTreeMap<(String, String, String), Pair>, values: Values) {
 }
 
 fn group(series: String, runs: &[RunValue]) -> SeriesRuns {
-    let run = |run: &RunValue| {
+    let runs = runs.iter().map(|run| {
         let stolen = run.steal_pct.unwrap_or(0.0) / 100.0;
         let taken = disturbance::taken(run.own_bytes, run.other_bytes).max(stolen);
         Run { at: run.at, value: run.value, error: run.error, taken }
-    };
-    SeriesRuns { series, runs: runs.iter().map(run).collect() }
+    });
+    SeriesRuns { series, runs: runs.collect() }
 }
 
 /// The names of the sides.
@@ -159,17 +160,18 @@ const SIDES: [&str; 2] = ["a", "b"];
 fn of_figure(pair: Pair, differences: &[Difference]) -> CompareRow {
     let Metric { probe, object, item, metric, unit, more_is_better } = pair.metric;
     let found = compare::compare(&pair.a, &pair.b, &pair.past, more_is_better);
-    let differing = || differences.iter().filter(|difference| difference.is_of(&probe, &object));
+    let differing = differences.iter().filter(|difference| difference.is_of(&probe, &object));
     let mut notes = found.notes(SIDES);
     let mut remark = found.remark(LEVEL, Growing::Both, SIDES);
-    let arguments: Vec<&str> = differing().filter(|one| one.is_argument()).map(|one| &*one.name).collect();
+    let arguments = differing.clone().filter(|difference| difference.is_argument());
+    let arguments: Vec<&str> = arguments.map(|argument| &*argument.name).collect();
     if matches!(found.unknown, Some(Unknown::NoFigure(_))) && !arguments.is_empty() {
         let arguments = arguments.join(", ");
         notes.push(format!("the sides differ in {arguments}"));
         remark = Some(arguments);
     }
     let verdict = match found.verdict(LEVEL) {
-        Verdict::Better | Verdict::Worse if !may_be_touched(differing(), &probe, &item) => {
+        Verdict::Better | Verdict::Worse if !may_be_touched(differing.clone(), &probe, &item) => {
             notes.push("no setting that differs can touch this figure: something else changed".to_owned());
             Verdict::OtherCause
         }
@@ -207,11 +209,11 @@ fn more_runs(found: &Comparison, level: f64, growing: Growing) -> Option<u32> {
 
 fn of_setting(difference: Difference) -> CompareRow {
     let Difference { name, a, b, probe, object } = difference;
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".to_owned());
+    let [shown_a, shown_b] = [&a, &b].map(|value| value.as_deref().unwrap_or("unset"));
     CompareRow {
         probe: probe.map(ColumnText::from),
         item: Some(name.into()),
-        remark: Some(format!("{} -> {}", shown(&a), shown(&b)).into()),
+        remark: Some(format!("{shown_a} -> {shown_b}").into()),
         a_setting: a.map(ColumnText::from),
         b_setting: b.map(ColumnText::from),
         object: object.map(ColumnText::from),
@@ -258,17 +260,18 @@ fn changes(mut recent: Vec<Recent>, all_items: bool) -> Vec<Change> {
         recent.retain(|figure| figure.in_use || !used.contains(&figure.run_id));
     }
     recent.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
-    let compared = |figure: Recent| {
+    let compared = recent.iter().map(|figure| {
         // A step before the last runs counts as noise: it is not what moved in them. A step among the last
         // runs does not: each of them has a level of its own.
         let before = [group(String::new(), &figure.before)];
         let now: Vec<SeriesRuns> = figure.now.chunks(1).map(|run| group(String::new(), run)).collect();
-        (compare::compare(&before, &now, &[], figure.metric.more_is_better), figure)
-    };
+        compare::compare(&before, &now, &[], figure.metric.more_is_better)
+    });
+    let all = interrupts::collect(compared);
+    let level = compare::holm(all.iter().filter_map(Comparison::chance));
     let told_apart = differing_arguments(&recent);
-    let all = interrupts::collect(recent.into_iter().map(compared));
-    let level = compare::holm(all.iter().filter_map(|(found, _)| found.chance()));
-    interrupts::collect(all.into_iter().map(|(found, recent)| change(&found, level, recent, &told_apart)))
+    let changes = all.iter().zip(recent).map(|(found, recent)| change(found, level, recent, &told_apart));
+    interrupts::collect(changes)
 }
 
 /// Of runs those arguments in which other series of the same probe and object differ from theirs.
@@ -289,8 +292,10 @@ fn differing_arguments(recent: &[Recent]) -> ToldApart {
     for runs in series.values() {
         let all: Vec<_> = runs.iter().map(|run| (*run, of_run.remove(run).unwrap_or_default())).collect();
         let names: BTreeSet<&String> = all.iter().flat_map(|(_, arguments)| arguments.keys()).collect();
-        let differs = |name: &&String| all.windows(2).any(|two| two[0].1.get(*name) != two[1].1.get(*name));
-        let names: Vec<&String> = names.into_iter().filter(differs).collect();
+        let differing = names
+            .into_iter()
+            .filter(|name| all.windows(2).any(|two| two[0].1.get(*name) != two[1].1.get(*name)));
+        let names: Vec<&String> = differing.collect();
         for (run, arguments) in all.iter().filter(|_| !names.is_empty()) {
             let shown = names.iter().map(|name| match arguments.get(*name).cloned().flatten() {
                 Some(value) => format!("{name} {value}"),

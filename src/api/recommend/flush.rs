@@ -181,9 +181,10 @@ impl Judge<'_> {
         }
         let reads = direct_reads::of(call, relation, seed(None), 1, None)?;
         call.progress.path("scratch file", 0);
-        let mut should_stop = || call.should_stop(&relation.interrupts);
-        let (size, fill) = (ProbedPlace::MOST_SCRATCH, Fill::Incompressible);
-        let (scratch, _name) = match place.make_scratch(size, fill, limits, &mut should_stop) {
+        let made = place.make_scratch(ProbedPlace::MOST_SCRATCH, Fill::Incompressible, limits, &mut || {
+            call.should_stop(&relation.interrupts)
+        });
+        let (scratch, _name) = match made {
             Err(End::Failed(full @ Full { .. })) => return Err(Failure::Unsupported(full.to_string())),
             made => made?,
         };
@@ -197,12 +198,10 @@ impl Judge<'_> {
             limits: Limits { max_bytes, ..limits },
             observer: &observer,
         };
-        let mut report = |turn: u64, turns: u64| {
-            call.progress.path("writes", turns);
-            call.progress.done(turn - 1);
-        };
         let (found, surroundings) = observer.beside(|| {
-            call.with_budget(&relation.interrupts, |budget| flushes::run(&run, budget, &mut report))
+            call.with_budget(&relation.interrupts, |budget| {
+                flushes::run(&run, budget, &mut |turn, turns| call.progress.turn("writes", turn, turns))
+            })
         });
         Ok((found?, shared::worst(surroundings.is_disturbed(), &surroundings.held_back)))
     }
@@ -217,16 +216,17 @@ impl Judge<'_> {
             sides.reverse();
         }
         let [(current, now), (tried, other)] = sides;
-        let ms = |way, of| found.mean(way, of).unwrap_or(f64::NAN) / 1e6;
+        let [reads, syncs] = [read, synced]
+            .map(|of| [current, tried].map(|way| found.mean(way, of).unwrap_or(f64::NAN) / 1e6));
         let told = format!(
             "while data files were written with {}, a read took over {:.1} ms for 1 % of the time, and with \
              {} it took over {:.1} ms; the sync at the end took {:.1} ms and {:.1} ms",
             shown(now),
-            ms(current, read),
+            reads[0],
             shown(other),
-            ms(tried, read),
-            ms(current, synced),
-            ms(tried, synced),
+            reads[1],
+            syncs[0],
+            syncs[1],
         );
         match judgement::flush_after(ratios(found, tried, current), other == 0) {
             FlushAfter::Unmeasured => row.unknown(self.why_none(order, found)),
@@ -263,11 +263,11 @@ impl Judge<'_> {
     fn evidence(&self, order: WriteOrder, found: &Flushes) -> Vec<Value> {
         let of_order = self.ways.iter().enumerate().filter(|(_, way)| way.order == order);
         let evidence = of_order.map(|(place, way)| {
-            let mean = |of| found.mean(place, of).map(us);
+            let [read_us, sync_us, writing_us] =
+                [read, synced, written].map(|of| found.mean(place, of).map(us));
             json!({
                 "flush_after_kb": way.flush_after >> 10, "writes": found.count(place),
-                "read_us": mean(read), "sync_us": mean(synced),
-                "writing_us": mean(written),
+                "read_us": read_us, "sync_us": sync_us, "writing_us": writing_us,
             })
         });
         evidence.collect()

@@ -383,6 +383,13 @@ impl<'a> Judge<'a> {
             return row
                 .keep(format!("no scan has more than effective_io_concurrency = {of_scan} reads in flight"));
         };
+        let [present, more] = [0, place].map(|place| self.field.contenders[place].depth);
+        if more <= present {
+            return row.unknown(format!(
+                "more than {present} reads in flight can't be tried: pg_io_probe.max_depth and the memory for \
+                 their buffers allow no more"
+            ));
+        }
         let tried = vec![(self.now.of_scan, place)];
         self.by_value(row, self.now.of_process, &tried, 0, EMULATION_ERROR, &plain)
     }

@@ -23,7 +23,7 @@ use io_probe_surface::shared::{CaveatColumns, IntervalColumns};
 use io_probe_surface::sync::SyncRow;
 use pgrx::{pg_sys, spi};
 
-use super::{Line, Mark, Promised, ReportSection, of};
+use super::{ARGUMENTS, Line, Mark, Promised, ReportSection, of};
 use crate::api::depth::{self, DepthSweep};
 use crate::api::recommend::{
     ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint,
@@ -144,6 +144,8 @@ pub(super) struct Measurements {
     pub(super) bounds: Limits,
     /// Does it wait for a probe that runs?
     pub(super) waits: bool,
+    /// The call's arguments as JSON; None if they are the defaults.
+    pub(super) arguments: Option<String>,
 }
 
 /// What has been found so far.
@@ -175,7 +177,7 @@ impl Measurements {
         let others = OtherProcesses::begin();
         let (_in_time, left) = call::in_time();
         let rel = self.rel.or_else(facts::largest_table);
-        let mut found = ReportDraft::begin(rel);
+        let mut found = ReportDraft::begin(rel, self.arguments.clone());
         let objects = found.run(Probe::Device, || Ok(device::rows()));
         found.devices(&objects);
         // Credits may have run out by the time the depths are measured.
@@ -229,19 +231,18 @@ impl Measurements {
             Seqscan::usual(paths, self.cold, limits)?.rows(rel, self.waits)
         });
         for scan in &scans {
-            // Rate times the time of a block is the size of a block.
-            let rate = |us: Option<f64>| Some(figure(scan.mib_s? * scan.block_us? / us?));
-            let interval = (rate(scan.interval.ci_high), rate(scan.interval.ci_low));
-            let line = Line::figure(ReportSection::Scan, scan.path, scan.mib_s, "MiB/s", interval);
+            let ends = (rate_at(scan, scan.interval.ci_high), rate_at(scan, scan.interval.ci_low));
+            let line = Line::figure(ReportSection::Scan, scan.path, scan.mib_s, "MiB/s", ends);
             let line = line.marked(is_from_memory(scan).then_some(Mark::FromMemory), &scan.caveats.doubt);
             let promised = self.promised.mib_s.filter(|_| scan.path == ReadPath::Direct.name());
             found.push(promise(line, promised, true, &scan.caveats));
         }
-        let of = |path: ReadPath| scans.iter().find(|scan| scan.path == path.name());
+        let [direct, server] = [ReadPath::Direct, ReadPath::Server]
+            .map(|path| scans.iter().find(|scan| scan.path == path.name()));
         // Through the OS cache, a processor that does something else slows a scan down, too.
-        found.slowed |= of(ReadPath::Direct).is_some_and(|scan| scan.caveats.doubt.has(Doubt::Slowed));
+        found.slowed |= direct.is_some_and(|scan| scan.caveats.doubt.has(Doubt::Slowed));
         self.depth_again(found, rel);
-        if let (Some(direct), Some(server)) = (of(ReadPath::Direct), of(ReadPath::Server)) {
+        if let (Some(direct), Some(server)) = (direct, server) {
             if is_much_less(direct, server) {
                 self.scan_again(found, rel, direct);
             }
@@ -282,13 +283,15 @@ impl Measurements {
             found.push(promise_unless_paced(line, promised, true, &row.caveats));
         }
         for row in &depths {
-            let line = |section, value| {
-                Line::figure(section, row.depth.to_string(), value, "us", (None, None))
-                    .marked(None, &row.caveats.doubt)
-            };
-            found.push(line(ReportSection::P50, row.latencies.p50_us));
+            let [p50, p99] =
+                [(ReportSection::P50, row.latencies.p50_us), (ReportSection::P99, row.latencies.p99_us)].map(
+                    |(section, value)| {
+                        Line::figure(section, row.depth.to_string(), value, "us", (None, None))
+                            .marked(None, &row.caveats.doubt)
+                    },
+                );
+            found.push(p50);
             let promised = self.promised.p99_us.filter(|_| row.depth == 1);
-            let p99 = line(ReportSection::P99, row.latencies.p99_us);
             found.push(promise(p99, promised, false, &row.caveats));
         }
         found.slowed |= depths.iter().any(|row| row.caveats.doubt.has(Doubt::Slowed));
@@ -372,7 +375,7 @@ impl Measurements {
 
 impl ReportDraft {
     /// Begins with what there is to know of the server.
-    fn begin(rel: Option<pg_sys::Oid>) -> Self {
+    fn begin(rel: Option<pg_sys::Oid>, arguments: Option<String>) -> Self {
         let ServerFacts { datname, server_version, in_recovery, .. } = ServerFacts::now();
         let facts = [
             ("pg_io_probe", Some(env!("CARGO_PKG_VERSION").to_owned())),
@@ -381,6 +384,7 @@ impl ReportDraft {
             ("PostgreSQL", server_version),
             ("role", Some(if in_recovery { "standby" } else { "primary" }.to_owned())),
             ("started", Some(server::now())),
+            (ARGUMENTS, arguments),
         ];
         let lines =
             facts.into_iter().filter_map(|(item, fact)| Some(Line::fact(ReportSection::Server, item, fact?)));
@@ -412,11 +416,11 @@ impl ReportDraft {
 
     /// Runs a probe if the caller may, and tells so. One that had bad luck has no rows, which a line says.
     fn run<R>(&mut self, probe: Probe, rows: impl FnOnce() -> Result<Vec<R>>) -> Vec<R> {
-        let told = || {
+        let rows = self.attempt(probe, || {
             pgrx::notice!("report: {}", probe.function());
             rows()
-        };
-        self.attempt(probe, told).unwrap_or_else(|why| {
+        });
+        rows.unwrap_or_else(|why| {
             self.missing(probe.name(), &why);
             Vec::new()
         })
@@ -518,21 +522,10 @@ impl ReportDraft {
     }
 
     fn shape_of(&mut self, depths: &[DepthRow]) {
-        let point = |row: &DepthRow| {
-            let (value, low, high) = (row.iops?, row.interval.ci_low?, row.interval.ci_high?);
-            Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
-        };
         // A depth that is lacking takes nothing from the others.
-        let curve: Vec<DepthPoint> = depths.iter().filter_map(point).collect();
+        let curve: Vec<DepthPoint> = depths.iter().filter_map(depth_point).collect();
         let Some(shape) = Shape::of(&curve) else { return };
         let of_one = depths.iter().find(|row| row.depth == 1).and_then(|row| row.iops);
-        let told = |point: DepthPoint| {
-            let iops = point.iops.value;
-            let times = of_one
-                .map(|one| format!(", {:.1} times as many as with one", iops / one))
-                .unwrap_or_default();
-            format!("{} reads a second with {} in flight{times}", count(iops), point.depth)
-        };
         self.say(
             "reads",
             match shape {
@@ -543,9 +536,9 @@ impl ReportDraft {
                     point.depth
                 ),
                 Shape::Knee(point) => {
-                    format!("{}; a greater depth gains little, if anything.", told(point))
+                    format!("{}; a greater depth gains little, if anything.", told_beside(point, of_one))
                 }
-                Shape::Rising(point) => format!("{}, and still growing.", told(point)),
+                Shape::Rising(point) => format!("{}, and still growing.", told_beside(point, of_one)),
             },
         );
     }
@@ -553,10 +546,9 @@ impl ReportDraft {
     /// The windows of the curve that advice on read_ahead_kb rests on.
     fn windows(&mut self, curve: &[WindowPoint]) {
         for point in curve {
-            let mib_s = |ns: f64| shared::mib_s(1e9 / ns, pg_sys::BLCKSZ.into());
-            let (value, kb) = (point.block_ns.map(mib_s), point.window_kb.to_string());
-            let interval = (point.interval.map(|i| mib_s(i.high)), point.interval.map(|i| mib_s(i.low)));
-            let line = Line::figure(ReportSection::Readahead, kb, value, "MiB/s", interval);
+            let (value, kb) = (point.block_ns.map(mib_s_of), point.window_kb.to_string());
+            let ends = (point.interval.map(|i| mib_s_of(i.high)), point.interval.map(|i| mib_s_of(i.low)));
+            let line = Line::figure(ReportSection::Readahead, kb, value, "MiB/s", ends);
             self.push(Line(ReportFullRow { mark: point.in_use.then_some(Mark::InUse), ..line.0 }));
         }
     }
@@ -660,11 +652,11 @@ impl ReportDraft {
 
     /// How far the figures of a probe can be trusted, if that is known, and why.
     fn trust_in(&self, probe: Probe, section: ReportSection) -> (Option<Trust>, String) {
-        let runs = || self.surroundings.iter().filter(|(run, _)| *run == probe).map(|(_, run)| run);
+        let runs = self.surroundings.iter().filter(|(run, _)| *run == probe).map(|(_, run)| run);
         // A run that knows only one of them is left out: others may have moved anything.
-        let known = runs().filter_map(|run| run.own_bytes.zip(run.other_bytes));
+        let known = runs.clone().filter_map(|run| run.own_bytes.zip(run.other_bytes));
         let bytes = known.fold((0, 0), |sum, (own, others)| (sum.0 + own, sum.1 + others));
-        let steal = runs().filter_map(|run| run.steal_pct).reduce(f64::max);
+        let steal = runs.filter_map(|run| run.steal_pct).reduce(f64::max);
         let is_seen = probe == Probe::Sync || !self.has_unseen;
         let others = Trust::of(bytes, steal).filter(|trust| *trust != Trust::Good || is_seen);
         let has_others = of(&self.lines, section).any(|line| line.doubt.has(Doubt::Others));
@@ -698,13 +690,10 @@ impl ReportDraft {
 
     /// Who caused these bytes of others.
     fn who(&self, other_bytes: u64) -> String {
-        let kind = |kind| if kind == HIDDEN { "sessions that you may not see" } else { kind };
-        let named = self
-            .others
-            .iter()
-            .filter(|(_, bytes)| *bytes >= 1 << 20)
-            .take(2)
-            .map(|(of, bytes)| format!("{} {}", kind(of), served::mib(*bytes)));
+        let named = self.others.iter().filter(|(_, bytes)| *bytes >= 1 << 20).take(2).map(|(of, bytes)| {
+            let kind = if of == HIDDEN { "sessions that you may not see" } else { of };
+            format!("{kind} {}", served::mib(*bytes))
+        });
         let of_server: u64 = self.others.iter().map(|(_, bytes)| bytes).sum();
         let outside = (2 * of_server < other_bytes).then(|| "most from outside this server".to_owned());
         named.chain(outside).collect::<Vec<_>>().join(", ")
@@ -724,18 +713,20 @@ impl ReportDraft {
     /// limits of the server, and processors that were taken away. But what is kept in spite of them is kept,
     /// unless the device was faster for a part of the time only.
     fn leave_open_what_is_not_sure(&mut self) {
-        let unsure = |line: &Line| {
-            let is_made_worse = MADE_WORSE.iter().any(|doubt| line.doubt.has(*doubt));
-            let is_open = match line.kept {
-                Some(false) => self.is_poor(line) || is_made_worse,
-                _ => self.slowed,
-            };
-            is_open || line.doubt.has(Doubt::Short)
-        };
-        let unsure: Vec<bool> = self.lines.iter().map(unsure).collect();
-        for (Line(line), _) in self.lines.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
-            line.kept = None;
+        for place in 0..self.lines.len() {
+            if self.is_open(&self.lines[place]) {
+                self.lines[place].0.kept = None;
+            }
         }
+    }
+
+    fn is_open(&self, line: &Line) -> bool {
+        let is_made_worse = MADE_WORSE.iter().any(|doubt| line.doubt.has(*doubt));
+        let is_open = match line.kept {
+            Some(false) => self.is_poor(line) || is_made_worse,
+            _ => self.slowed,
+        };
+        is_open || line.doubt.has(Doubt::Short)
     }
 
     fn is_poor(&self, line: &Line) -> bool {
@@ -758,29 +749,33 @@ impl ReportDraft {
         }
     }
 
+    /// Whether a promise of this line is kept, as a sentence.
+    fn promise_told(&self, line: &Line) -> Option<String> {
+        let (promised, value) = (line.promised?, line.value?);
+        let (what, has_depth) = match line.section {
+            ReportSection::Scan => ("Scans", false),
+            ReportSection::Depth => ("Random reads", true),
+            ReportSection::Write => ("Random writes", true),
+            ReportSection::LongWrite => ("Long writes", true),
+            ReportSection::Commit => ("Commits", false),
+            ReportSection::CommitP99 => ("The 99th percentile of commits", false),
+            _ => ("The 99th percentile of reads", true),
+        };
+        let depth = if has_depth { format!(" with {} in flight", line.item) } else { String::new() };
+        let verb = match line.kept {
+            Some(true) => "as promised".to_owned(),
+            Some(false) => "not as promised".to_owned(),
+            None => format!("can't tell whether as promised, as {}", self.why_open(line)),
+        };
+        Some(format!("{what}{depth}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
+    }
+
     fn promises(&mut self, elapsed_s: f64) {
         self.leave_open_what_is_not_sure();
-        let told = |line: &Line| {
-            let (promised, value) = (line.promised?, line.value?);
-            let (what, has_depth) = match line.section {
-                ReportSection::Scan => ("Scans", false),
-                ReportSection::Depth => ("Random reads", true),
-                ReportSection::Write => ("Random writes", true),
-                ReportSection::LongWrite => ("Long writes", true),
-                ReportSection::Commit => ("Commits", false),
-                ReportSection::CommitP99 => ("The 99th percentile of commits", false),
-                _ => ("The 99th percentile of reads", true),
-            };
-            let depth = if has_depth { format!(" with {} in flight", line.item) } else { String::new() };
-            let verb = match line.kept {
-                Some(true) => "as promised".to_owned(),
-                Some(false) => "not as promised".to_owned(),
-                None => format!("can't tell whether as promised, as {}", self.why_open(line)),
-            };
-            Some(format!("{what}{depth}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
-        };
-        let sentences: Vec<String> = self.lines.iter().filter_map(told).collect();
-        sentences.into_iter().for_each(|sentence| self.say("promise", sentence));
+        let sentences: Vec<String> = self.lines.iter().filter_map(|line| self.promise_told(line)).collect();
+        for sentence in sentences {
+            self.say("promise", sentence);
+        }
         if self.lines.iter().any(|line| line.kept == Some(true) && line.unit != Some("us".into())) {
             self.say(
                 "credits",
@@ -788,6 +783,29 @@ impl ReportDraft {
             );
         }
     }
+}
+
+/// The rate of a scan if a block took so many microseconds: rate times time is the size of a block.
+fn rate_at(scan: &SeqscanRow, block_us: Option<f64>) -> Option<f64> {
+    Some(figure(scan.mib_s? * scan.block_us? / block_us?))
+}
+
+/// The rate if a block takes so many nanoseconds.
+fn mib_s_of(block_ns: f64) -> f64 {
+    shared::mib_s(1e9 / block_ns, pg_sys::BLCKSZ.into())
+}
+
+fn depth_point(row: &DepthRow) -> Option<DepthPoint> {
+    let (value, low, high) = (row.iops?, row.interval.ci_low?, row.interval.ci_high?);
+    Some(DepthPoint { depth: row.depth, iops: stats::Interval { value, low, high } })
+}
+
+/// The reads a second of a depth, also as a multiple of those of depth 1.
+fn told_beside(point: DepthPoint, of_one: Option<f64>) -> String {
+    let iops = point.iops.value;
+    let times =
+        of_one.map(|one| format!(", {:.1} times as many as with one", iops / one)).unwrap_or_default();
+    format!("{} reads a second with {} in flight{times}", count(iops), point.depth)
 }
 
 /// Reads a second; None where others or a rate limit had a part in it.

@@ -72,9 +72,9 @@ pub(super) fn curve(all: &[Bar]) -> Option<String> {
         return None;
     }
     draw(all, |chart, all| {
-        let points = || all.iter().enumerate().map(|(place, bar)| (place as f64, bar.value));
-        chart.draw_series(LineSeries::new(points(), BLUE.stroke_width(2)))?;
-        let marks = all.iter().zip(points()).map(|(bar, point)| Circle::new(point, 5, bar.ink.filled()));
+        let points = all.iter().enumerate().map(|(place, bar)| (place as f64, bar.value));
+        chart.draw_series(LineSeries::new(points.clone(), BLUE.stroke_width(2)))?;
+        let marks = all.iter().zip(points).map(|(bar, point)| Circle::new(point, 5, bar.ink.filled()));
         chart.draw_series(marks)?;
         Ok(())
     })
@@ -100,23 +100,24 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 fn draw_map(map: &LoadMap<'_>, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
     let width = (SIZE.0 as i32 - ROOM.0) / map.writes.len().max(1) as i32;
     let height = (SIZE.1 as i32 - ROOM.1) / map.reads.len().max(1) as i32;
-    let middle = |column: usize| ROOM.0 + column as i32 * width + width / 2;
+    let middles = (0..).map(|column| ROOM.0 + column * width + width / 2);
+    let columns: Vec<(&u32, i32)> = map.writes.iter().zip(middles).collect();
     for (row, reads) in map.reads.iter().enumerate() {
         let (top, bottom) = (row as i32 * height, (row as i32 + 1) * height);
         write(area, format!("reads {reads} %"), (ROOM.0 / 2, top + height / 2))?;
-        for (column, writes) in map.writes.iter().enumerate() {
+        for &(writes, middle) in &columns {
             let Some(line) = map.at(reads, *writes) else { continue };
-            let left = ROOM.0 + column as i32 * width;
+            let left = middle - width / 2;
             let square = [(left + 1, top + 1), (left + width - 1, bottom - 1)];
             if let Some(value) = LoadMap::value(line) {
                 area.draw(&Rectangle::new(square, shade(line, value, map.range()).filled()))?;
             }
             area.draw(&Rectangle::new(square, BLACK.stroke_width(1)))?;
-            write(area, line.shown_of_load(), (middle(column), top + height / 2))?;
+            write(area, line.shown_of_load(), (middle, top + height / 2))?;
         }
     }
-    for (column, writes) in map.writes.iter().enumerate() {
-        write(area, format!("writes {writes} %"), (middle(column), SIZE.1 as i32 - ROOM.1 / 2))?;
+    for (writes, middle) in columns {
+        write(area, format!("writes {writes} %"), (middle, SIZE.1 as i32 - ROOM.1 / 2))?;
     }
     area.present()?;
     Ok(())

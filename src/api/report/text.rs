@@ -1,5 +1,7 @@
 //! The report as plain text of 80 columns.
 
+use std::iter;
+
 use textwrap::Options;
 
 use super::gather::count;
@@ -27,8 +29,10 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     text.list(lines, ReportSection::Missing, "MISSING");
     if changes.is_empty() {
         text.push("");
-        // It is pasted, so it is one line.
-        text.push(format!("NEXT     {}", next(lines)));
+        // It is pasted, so no line of it is wrapped.
+        for (word, line) in ["NEXT"].into_iter().chain(iter::repeat("")).zip(next(lines).lines()) {
+            text.push(format!("{word:<9}{line}"));
+        }
     }
     text.0.join("\n")
 }

@@ -90,6 +90,12 @@ impl Progress {
         self.report(DONE, number as i64);
     }
 
+    /// A turn begins, of so many; they are numbered from 1.
+    pub(crate) fn turn(&self, path: &str, number: u64, of: u64) {
+        self.path(path, of);
+        self.done(number - 1);
+    }
+
     fn report(&self, position: i32, value: i64) {
         if self.reporting {
             // SAFETY: the position is within the entry's 20 values.

@@ -82,7 +82,7 @@ pub struct MethodsRun<'a> {
 pub struct Compared {
     /// Of each contender what its scans took, by round; None where that round does not count.
     rounds: Vec<Vec<Option<[Spent; 3]>>>,
-    /// Why a contender was refused, if so.
+    /// Why the kernel refused a contender, if so.
     pub refused: Vec<Option<String>>,
     /// Blocks of each scan.
     pub blocks: [u64; 3],
@@ -178,10 +178,8 @@ impl<'a> Turns<'_, 'a> {
     /// Finds out which contenders the kernel refuses.
     fn find_refused(&mut self) -> Result<()> {
         for index in 0..self.run.contenders.len() {
-            match self.emulation(index) {
-                Ok(_) => (),
-                Err(Error::Unsupported { why, .. }) => self.compared.refused[index] = Some(why),
-                Err(error) => return Err(error),
+            if let Err(error) = self.emulation(index) {
+                self.compared.refused[index] = Some(why_refused(error)?);
             }
         }
         Ok(())
@@ -202,7 +200,7 @@ impl<'a> Turns<'_, 'a> {
         self.scan_blocks = LEAST_SCAN / block_size;
         self.compared.blocks = self.place();
         let first = self.compared.refused.iter().position(Option::is_none).unwrap_or(0);
-        let Some([bitmap, scan, _]) = self.scans(first, budget)? else { return Ok(()) };
+        let Some([bitmap, scan, _]) = self.scans_or_refusal(first, budget)? else { return Ok(()) };
         budget.spend(self.compared.blocks.iter().take(2).sum::<u64>() * block_size);
         let grown = |blocks: u64, spent: Spent, least: u64, most: u64| {
             let fitting = blocks as f64 * nanoseconds(SCAN_TIME) as f64 / spent.wall_ns.max(1) as f64;
@@ -241,6 +239,17 @@ impl<'a> Turns<'_, 'a> {
             left -= 1;
         }
         picked
+    }
+
+    /// The scans of a contender that may need more descriptors or threads than there are: then the others go on.
+    fn scans_or_refusal(&mut self, index: usize, budget: &mut Budget<'_>) -> Result<Option<[Spent; 3]>> {
+        match self.scans(index, budget) {
+            Err(error) if self.run.contenders[index].emulated.is_some() => {
+                self.compared.refused[index] = Some(why_refused(error)?);
+                Ok(None)
+            }
+            spent => spent,
+        }
     }
 
     /// The three scans of a contender; None if what was to be cold was cached, or the other way round.
@@ -318,6 +327,15 @@ impl<'a> Turns<'_, 'a> {
     }
 }
 
+/// Why a way of reading can't be tried here, if that is all that its error tells.
+fn why_refused(error: Error) -> Result<String> {
+    match error {
+        Error::Unsupported { why, .. } => Ok(why),
+        error if error.is_shortage() => Ok(error.to_string()),
+        error => Err(error),
+    }
+}
+
 /// Neighbours in reads of at most `most` blocks, none of which goes from one segment into another.
 fn combined(blocks: &[u64], most: u64, source: &RelationFiles) -> Vec<Range<u64>> {
     let mut reads: Vec<Range<u64>> = Vec::new();
@@ -351,7 +369,7 @@ impl Contenders for Turns<'_, '_> {
         }
         let began = budget.clock().now();
         let blocks = self.place();
-        let spent = self.scans(turn.contender, budget)?;
+        let spent = self.scans_or_refusal(turn.contender, budget)?;
         let rounds = &mut self.compared.rounds[turn.contender];
         rounds.resize(turn.round as usize, None);
         rounds.push(spent);

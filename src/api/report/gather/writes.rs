@@ -130,11 +130,12 @@ impl ReportDraft {
     ) {
         // The interval is that of the rate in requests.
         let of_one = row.writes_s.zip(value).map(|(writes, value)| value / writes);
-        let is_rate = matches!(section, ReportSection::Write | ReportSection::LongWrite);
-        let end = |end: Option<f64>| end.zip(of_one).map(|(end, of_one)| figure(end * of_one));
-        let (low, high) = ends(&row.interval);
-        let interval = if is_rate { (end(low), end(high)) } else { (None, None) };
-        let line = Line::figure(section, row.depth.to_string(), value, unit, interval);
+        let (low, high) = match section {
+            ReportSection::Write | ReportSection::LongWrite => ends(&row.interval),
+            _ => (None, None),
+        };
+        let [low, high] = [low, high].map(|end| Some(figure(end? * of_one?)));
+        let line = Line::figure(section, row.depth.to_string(), value, unit, (low, high));
         let line = line.marked(None, &row.caveats.doubt);
         self.push(promise_unless_paced(line, promised, true, &row.caveats));
     }
@@ -231,15 +232,15 @@ impl ReportDraft {
 
 /// The load of these shares, if it was carried.
 fn carried<'a>(cells: &[&'a MixRow], reads: u32, writes: u32) -> Option<&'a MixRow> {
-    let is_it = |cell: &&&MixRow| (cell.read_pct, cell.write_pct) == (Some(reads), Some(writes));
-    cells.iter().find(is_it).filter(|cell| cell.carried == Some(true)).copied()
+    let shares = (Some(reads), Some(writes));
+    let cell = cells.iter().find(|cell| (cell.read_pct, cell.write_pct) == shares);
+    cell.filter(|cell| cell.carried == Some(true)).copied()
 }
 
 /// What reads at this share take beside writes and without, if both loads were carried.
 fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
-    let of = |row: &MixRow| [row.r_p99_us, row.r_p50_us];
-    let (with, without) = (carried(cells, reads, BESIDE)?, carried(cells, reads, 0)?);
-    let (which, beside, alone) = compared(of(with), of(without))?;
+    let rows = [carried(cells, reads, BESIDE)?, carried(cells, reads, 0)?];
+    let (which, beside, alone) = compared(rows.map(|row| [row.r_p99_us, row.r_p50_us]))?;
     Some(format!(
         "With reads at {reads} % of their top rate, {which} over {beside} beside writes at {BESIDE} % of \
          theirs, over {alone} without writes"
@@ -248,7 +249,6 @@ fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
 
 /// The same of commits beside reads; or that they did not keep up.
 fn beside_reads(cells: &[&MixRow]) -> Option<String> {
-    let of = |row: &MixRow| [row.w_p99_us, row.w_p50_us];
     let without = carried(cells, 0, BESIDE)?;
     let Some(with) = carried(cells, BESIDE, BESIDE) else {
         return Some(format!(
@@ -256,7 +256,7 @@ fn beside_reads(cells: &[&MixRow]) -> Option<String> {
              {BESIDE} % of theirs"
         ));
     };
-    let (which, beside, alone) = compared(of(with), of(without))?;
+    let (which, beside, alone) = compared([with, without].map(|row| [row.w_p99_us, row.w_p50_us]))?;
     Some(format!(
         "With one session that commits at {BESIDE} % of its top rate, {which} over {beside} beside reads at \
          {BESIDE} % of theirs, over {alone} without reads"
@@ -264,7 +264,7 @@ fn beside_reads(cells: &[&MixRow]) -> Option<String> {
 }
 
 /// The 99th percentiles of both, or else their medians: of what they tell, and each in words.
-fn compared(with: [Option<f64>; 2], without: [Option<f64>; 2]) -> Option<(&'static str, String, String)> {
+fn compared([with, without]: [[Option<f64>; 2]; 2]) -> Option<(&'static str, String, String)> {
     let which = ["one in a hundred takes", "half of them take"];
     let both = with.into_iter().zip(without).map(|(with, without)| with.zip(without));
     let known = which.into_iter().zip(both).find_map(|(which, both)| Some((which, both?)));
@@ -289,8 +289,7 @@ fn mib_written(cell: &&MixRow) -> f64 {
 /// The greatest load of reads and writes that was carried.
 fn kept_up(bend: &MixRow, cells: &[&MixRow]) -> String {
     let most = SHARES[SHARES.len() - 1];
-    let carried = |cell: &&MixRow| cell.carried == Some(true) && cell.caveats.doubt.unusable().is_none();
-    if cells.iter().all(carried) {
+    if cells.iter().all(|cell| cell.carried == Some(true) && cell.caveats.doubt.unusable().is_none()) {
         return format!("The volume keeps up with reads and writes at once, {most} % of each alone");
     }
     match (bend.read_pct, bend.write_pct) {
