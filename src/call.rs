@@ -196,8 +196,7 @@ impl Call {
         measure: impl FnOnce(&mut Budget<'_>) -> T,
     ) -> T {
         let (left, stop) = statement_budget::remaining();
-        let mut should_stop = || interrupts.check();
-        measure(&mut Budget::of_statement(left, &Monotonic, &mut should_stop).ending_by(stop))
+        measure(&mut Budget::of_statement(left, &Monotonic, &mut || interrupts.check()).ending_by(stop))
     }
 
     /// Takes note of why something ended. After a device that was too slow, nothing else of the statement

@@ -156,11 +156,11 @@ pub(crate) fn share_of_duration(
     all: u32,
     usual: Duration,
 ) -> Result<Duration> {
-    let share = |whole: Duration| whole * weight / all.max(1);
-    match given {
-        Some(given) => Ok(share(capped_duration("duration", given)?)),
-        None => Ok(usual.min(share(MAX_DURATION.time() / 2))),
-    }
+    let (whole, most) = match given {
+        Some(given) => (capped_duration("duration", given)?, Duration::MAX),
+        None => (MAX_DURATION.time() / 2, usual),
+    };
+    Ok(most.min(whole * weight / all.max(1)))
 }
 
 /// The time that `what` asks a call to take; an error if it is over the cap.

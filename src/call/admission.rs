@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use io_probe_core::machine::device::{Activity, Leaf, Placement, Roots};
+use io_probe_core::machine::device::{Activity, Counters, Leaf, Placement, Roots};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 
 use super::arguments::figure;
@@ -40,11 +40,10 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
         return Ok(());
     }
     let began = Monotonic.now();
-    let look = || -> Vec<_> { new.iter().map(|leaf| leaf.counters(roots)).collect() };
-    let before = look();
+    let before = counters(&new, roots);
     interrupts::sleep_until(began + nanoseconds(LOOK));
     let elapsed_ms = (Monotonic.now() - began) as f64 / 1e6;
-    for ((leaf, before), now) in new.iter().zip(&before).zip(look()) {
+    for ((leaf, before), now) in new.iter().zip(&before).zip(counters(&new, roots)) {
         let activity = before.as_ref().zip(now).and_then(|(before, now)| now.since(before, elapsed_ms));
         match activity.as_ref().and_then(Activity::busy_pct) {
             None => return Err(unknown(&format!("device \"{}\" has no such counters", leaf.name))),
@@ -58,6 +57,10 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
     }
     ADMITTED.with_borrow_mut(|(_, admitted)| admitted.extend(new.iter().map(|leaf| leaf.name.clone())));
     Ok(())
+}
+
+fn counters(leaves: &[&Leaf], roots: &Roots) -> Vec<Option<Counters>> {
+    leaves.iter().map(|leaf| leaf.counters(roots)).collect()
 }
 
 /// The refusal where the load is not known: a cap that is set must hold.

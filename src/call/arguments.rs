@@ -85,9 +85,11 @@ pub(crate) fn numbers<T, U: PartialOrd>(
     numbers: Vec<Option<T>>,
     check: impl Fn(T) -> Result<U>,
 ) -> Result<Vec<U>> {
-    let no_null = || Error::invalid(format!("{name} must not contain nulls"));
-    let one = |number: Option<T>| check(number.ok_or_else(no_null)?);
-    let mut numbers = numbers.into_iter().map(one).collect::<Result<Vec<U>>>()?;
+    let checked = numbers.into_iter().map(|number| match number {
+        Some(number) => check(number),
+        None => Err(Error::invalid(format!("{name} must not contain nulls"))),
+    });
+    let mut numbers = checked.collect::<Result<Vec<U>>>()?;
     numbers.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
     numbers.dedup();
     Ok(numbers)

@@ -32,20 +32,22 @@ pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
         Error::invalid(format!("unknown {} \"{name}\"", Self::WHAT.0)).hint(Self::hint(valid))
     }
 
+    /// The refusal of a list: what it must not be or do.
+    fn refused(why: &str) -> Error {
+        Error::invalid(format!("{} must not {why}", Self::WHAT.1)).hint(Self::hint(Self::ALL))
+    }
+
     /// The values of a list in its order, each of which must pass `check`; None where no list is given.
     fn list(
         names: Option<Vec<Option<Text>>>,
         check: impl Fn(Self) -> Result<()>,
     ) -> Result<Option<Vec<Self>>> {
         let Some(names) = names else { return Ok(None) };
-        let refused = |why: &str| {
-            Error::invalid(format!("{} must not {why}", Self::WHAT.1)).hint(Self::hint(Self::ALL))
-        };
         if names.is_empty() {
-            return Err(refused("be empty"));
+            return Err(Self::refused("be empty"));
         }
         let values = names.into_iter().map(|name| {
-            let name = name.ok_or_else(|| refused("contain nulls"))?;
+            let name = name.ok_or_else(|| Self::refused("contain nulls"))?;
             let found = Self::among(&name, Self::ALL)?;
             check(found).map(|()| found)
         });

@@ -62,11 +62,9 @@ pub fn columns() -> String {
     page.add(SHARED);
     let columns = all_columns();
     let common = columns.iter().filter(|column| column.is_common(&columns));
-    let cells: Vec<[String; 2]> = common.map(|column| column.cells(false)).collect();
-    let first = |(at, cell): (usize, &[String; 2])| (!cells[..at].contains(cell)).then(|| cell.clone());
-    let once = cells.iter().enumerate().filter_map(first);
+    let common = each_once(common.map(|column| column.cells(false)));
     let of_groups = groups(&columns).into_iter().flat_map(group_cells);
-    page.table(["column", "meaning"], once.chain(of_groups));
+    page.table(["column", "meaning"], common.into_iter().chain(of_groups));
     let stored: Vec<&str> = stored().map(|rows| rows.name).collect();
     page.add(format!("{TABLES} {}.", stored.join(", ")));
     page.relations();
@@ -246,13 +244,18 @@ fn all_columns() -> Vec<Column> {
 
 /// The groups of these columns, each once.
 fn groups(columns: &[Column]) -> Vec<ColumnGroup> {
-    let mut groups = Vec::new();
-    for group in columns.iter().filter_map(|column| column.group) {
-        if !groups.contains(&group) {
-            groups.push(group);
+    each_once(columns.iter().filter_map(|column| column.group))
+}
+
+/// Without those that are the same as one before them.
+fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
         }
     }
-    groups
+    once
 }
 
 /// The columns of a shared group behind what they are about, as the first row that has it declares them.
@@ -270,8 +273,8 @@ fn of_group(columns: &[Column], group: ColumnGroup) -> Vec<Column> {
 
 /// The function whose rows of that type are described.
 fn first_with(rows: &RowType) -> Option<&'static str> {
-    let returns_them = |function: &&Function| function.rows().is_some_and(|other| other.name == rows.name);
-    functions().find(returns_them).map(|function| function.name)
+    let first = functions().find(|function| function.rows().is_some_and(|other| other.name == rows.name));
+    Some(first?.name)
 }
 
 /// A text as Markdown, also in a table.

@@ -85,10 +85,10 @@ impl<'de> Deserialize<'de> for Doubts {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let shown = Option::<String>::deserialize(from)?.unwrap_or_default();
         let codes = shown.split(", ").filter(|code| !code.is_empty());
-        let known = |code: &str| {
+        let known = codes.filter_map(|code| {
             Doubt::deserialize(code.into_deserializer()).map_err(|error: de::value::Error| error).ok()
-        };
-        Ok(codes.filter_map(known).collect())
+        });
+        Ok(known.collect())
     }
 }
 

@@ -88,11 +88,11 @@ impl RowType {
     /// If there is no such column, which a test excludes.
     pub fn everyday_columns(&self) -> Vec<Column> {
         let columns = self.columns();
-        let of_name = |name: &&str| {
+        let everyday = self.everyday.iter().map(|name| {
             let found = columns.iter().find(|column| column.name == *name);
             *found.unwrap_or_else(|| panic!("rows of {} have no column {name}", self.name))
-        };
-        self.everyday.iter().map(of_name).collect()
+        });
+        everyday.collect()
     }
 }
 

@@ -113,11 +113,13 @@ fn tag() -> pg_sys::LOCKTAG {
 
 /// The process that holds the probe lock, if it still does.
 fn holder() -> Option<i32> {
-    let key = |t: &pg_sys::LOCKTAG| {
-        (t.locktag_type, t.locktag_field1, t.locktag_field2, t.locktag_field3, t.locktag_field4)
-    };
     let wanted = key(&tag());
     find(|lock| lock.holdMask != 0 && key(&lock.locktag) == wanted)
+}
+
+/// What it is a lock on.
+fn key(tag: &pg_sys::LOCKTAG) -> (u8, u32, u32, u32, u16) {
+    (tag.locktag_type, tag.locktag_field1, tag.locktag_field2, tag.locktag_field3, tag.locktag_field4)
 }
 
 /// The lock that a probe takes on a relation.

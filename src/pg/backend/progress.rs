@@ -169,21 +169,23 @@ pub(crate) fn running(name: impl Fn(i64) -> Option<&'static str>) -> Vec<Progres
     let database = unsafe { pg_sys::MyDatabaseId };
     server::backends()
         .filter(|entry| entry.st_progress_command == COMMAND)
-        .map(|entry| {
-            let value = |position: i32| entry.st_progress_param[position as usize];
-            ProgressRow {
-                pid: entry.st_procpid,
-                relid: Some(entry.st_progress_command_target)
-                    .filter(|oid| entry.st_databaseid == database && *oid != pg_sys::InvalidOid)
-                    .map(|oid| Relation(oid.to_u32())),
-                probe: name(value(PROBE)),
-                path: unpacked(&entry.st_progress_param[PATH as usize..][..PATH_VALUES]),
-                done: value(DONE),
-                total: value(TOTAL),
-                started_at: Timestamp(value(STARTED)),
-            }
+        .map(|entry| ProgressRow {
+            pid: entry.st_procpid,
+            relid: Some(entry.st_progress_command_target)
+                .filter(|oid| entry.st_databaseid == database && *oid != pg_sys::InvalidOid)
+                .map(|oid| Relation(oid.to_u32())),
+            probe: name(value(entry, PROBE)),
+            path: unpacked(&entry.st_progress_param[PATH as usize..][..PATH_VALUES]),
+            done: value(entry, DONE),
+            total: value(entry, TOTAL),
+            started_at: Timestamp(value(entry, STARTED)),
         })
         .collect()
+}
+
+/// What an entry of ours reports at a position.
+fn value(entry: &pg_sys::PgBackendStatus, position: i32) -> i64 {
+    entry.st_progress_param[position as usize]
 }
 
 /// Who runs the probe of this process, since when, and for how long at most, as a sentence; None if it
@@ -191,15 +193,15 @@ pub(crate) fn running(name: impl Fn(i64) -> Option<&'static str>) -> Vec<Progres
 pub(in crate::pg) fn told(pid: i32, name: impl Fn(i64) -> Option<&'static str>) -> Option<String> {
     let entry =
         server::backends().find(|entry| entry.st_procpid == pid && entry.st_progress_command == COMMAND)?;
-    let value = |position: i32| entry.st_progress_param[position as usize];
+    let [started, ends] = [STARTED, ENDS].map(|position| value(entry, position));
     // It reports one value after the other.
-    let begun = value(STARTED) != 0 && value(ENDS) != 0;
-    let probe = name(value(PROBE)).filter(|_| begun && server::may_execute("io_probe_progress"))?;
+    let begun = started != 0 && ends != 0;
+    let probe = name(value(entry, PROBE)).filter(|_| begun && server::may_execute("io_probe_progress"))?;
     // SAFETY: a catalog lookup, which gives NULL for a role that is gone.
     let role = unsafe { encoding::text_or_none(pg_sys::GetUserNameFromId(entry.st_userid, true)) };
     let role = role.map_or(String::new(), |role| format!(" (role \"{role}\")"));
     let now = server::moment();
-    let [since, left] = [now - value(STARTED), value(ENDS) - now].map(|us| (us.max(0) + 999_999) / 1_000_000);
+    let [since, left] = [now - started, ends - now].map(|us| (us.max(0) + 999_999) / 1_000_000);
     Some(format!(
         "PID {pid}{role} has been running io_probe_{probe} for {since} s, and ends it within {left} s."
     ))

@@ -11,7 +11,7 @@
 //! An ERROR of ours is Rust's until pgrx reports it, as UTF-8. In a database that has another encoding we
 //! report it instead.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
@@ -114,7 +114,6 @@ fn throw(
     // SAFETY: of an ErrorData, zeros are what is not known. The texts outlive the call, which copies them;
     // not so the names of a file and of a function, which are kept as long as the server keeps the report.
     unsafe {
-        let kept = |name: &str| pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, c_string(name).as_ptr());
         let mut error = std::mem::zeroed::<pg_sys::ErrorData>();
         (error.elevel, error.sqlerrcode) = (level as c_int, code as c_int);
         (error.message, error.detail, error.hint) = (text(&message), text(&detail), text(&hint));
@@ -127,13 +126,15 @@ fn throw(
     }
 }
 
+/// A copy of a name, which goes with all that the server keeps of ERRORs.
+fn kept(name: &str) -> *mut c_char {
+    // SAFETY: a C string, which is copied; the context always exists.
+    unsafe { pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, c_string(name).as_ptr()) }
+}
+
 /// Does `work`, and catches what it ends by. Raises nothing itself: a subtransaction must come to its end.
 pub(in crate::pg) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
-    let caught = |error| match error {
-        CaughtError::PostgresError(_) => Copied::take().map_or(Caught::NoMemory, Caught::OfServer),
-        error => Caught::Own(Box::new(error)),
-    };
-    with_handler(|| Ok(work()), move |error| Err(caught(error)))
+    with_handler(|| Ok(work()), |error| Err(Caught::of(error)))
 }
 
 /// Does `work`, and what it ends by an ERROR with `handler`, in the memory context of the caller.
@@ -190,6 +191,14 @@ pub(in crate::pg) enum Caught {
 }
 
 impl Caught {
+    /// What has just been caught: the server still keeps an ERROR of its own.
+    fn of(error: CaughtError) -> Self {
+        match error {
+            CaughtError::PostgresError(_) => Copied::take().map_or(Self::NoMemory, Self::OfServer),
+            error => Self::Own(Box::new(error)),
+        }
+    }
+
     /// Its SQLSTATE as the server packs it, also one that a user has made up.
     pub(in crate::pg) fn code(&self) -> i32 {
         match self {

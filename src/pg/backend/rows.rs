@@ -73,10 +73,11 @@ impl Rows {
 
     /// Where the column of each attribute is; None if none is declared with its name and type.
     fn places(&self, attributes: &PgTupleDesc<'_>) -> Vec<Option<usize>> {
-        let place_of = |name: &str, of_type: pg_sys::Oid| {
+        let places = attributes.iter().map(|attribute| {
+            let (name, of_type) = (attribute.name(), attribute.type_oid().value());
             self.columns.iter().position(|column| column.name == name && type_of(column) == of_type)
-        };
-        attributes.iter().map(|attribute| place_of(attribute.name(), attribute.type_oid().value())).collect()
+        });
+        places.collect()
     }
 }
 

@@ -70,7 +70,6 @@ pub(crate) fn find_relation(
     relation: &str,
     index: Option<&str>,
 ) -> (Option<pg_sys::Oid>, Option<pg_sys::Oid>) {
-    let found = |oid: pg_sys::Oid| (oid != pg_sys::InvalidOid).then_some(oid);
     let Some(relation_name) = encoding::name(relation) else { return (None, None) };
     // SAFETY: catalog lookups that give 0 for what does not exist; names are C strings.
     unsafe {
@@ -87,4 +86,9 @@ pub(crate) fn find_relation(
         });
         (relation, index)
     }
+}
+
+/// What a lookup gave; None if there is no such thing.
+fn found(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    (oid != pg_sys::InvalidOid).then_some(oid)
 }

@@ -133,20 +133,15 @@ pub(in crate::pg) fn bytes_of_files(path: &Path) -> u64 {
 
 /// The largest of the user's tables and their TOAST tables.
 pub(crate) fn largest_table() -> Option<pg_sys::Oid> {
-    let mut largest = None;
-    let mut take = |bytes, oid| {
-        if largest.is_none_or(|(most, _)| bytes >= most) {
-            largest = Some((bytes, oid));
-        }
-    };
+    let mut largest: Option<(u64, pg_sys::Oid)> = None;
     user_tables(|table| {
         if !table.may_probe {
             return;
         }
-        if let Some(toast) = &table.toast {
-            take(toast.bytes(), toast.oid);
-        }
-        take(table.bytes(), table.oid);
+        let toast = table.toast.as_ref().map(|toast| (toast.bytes(), toast.oid));
+        let own = (table.bytes(), table.oid);
+        // Of several as large it is the last.
+        largest = largest.into_iter().chain(toast).chain([own]).max_by_key(|(bytes, _)| *bytes);
     });
     largest.map(|(_, oid)| oid)
 }

@@ -55,10 +55,12 @@ pub(in crate::pg) fn ring(ahead: ReadAhead) -> pg_sys::BufferAccessStrategy {
         #[cfg(not(feature = "pg15"))]
         {
             const LEAST_KB: u32 = 256;
-            let kb = |buffers: u32| buffers * (pg_sys::BLCKSZ / 1024);
+            const BUFFER_KB: u32 = pg_sys::BLCKSZ / 1024;
             let kb = match ahead {
-                ReadAhead::By(depth) => Some(kb(depth)),
-                ReadAhead::Bitmap(concurrency) => Some(LEAST_KB.max(kb(pinned_by_bitmap(concurrency)))),
+                ReadAhead::By(depth) => Some(depth * BUFFER_KB),
+                ReadAhead::Bitmap(concurrency) => {
+                    Some(LEAST_KB.max(pinned_by_bitmap(concurrency) * BUFFER_KB))
+                }
                 ReadAhead::Sequential => None,
             };
             if let Some(kb) = kb {

@@ -49,6 +49,12 @@ impl ProbeArgument {
         let text = text.map_or_else(|| "NULL".to_owned(), spi::quote_literal);
         format!("{text}::{}", self.type_name)
     }
+
+    /// Its name and its value for `jsonb_build_object`.
+    fn pair(&self, expression: &str) -> String {
+        let interval = if TIMES.contains(&self.name.as_str()) { "::interval" } else { "" };
+        format!("{}, ({expression}){interval}", spi::quote_literal(&self.name))
+    }
 }
 
 /// A value as its type's input function reads it; None for NULL.
@@ -137,17 +143,16 @@ impl ProbeFunction {
     /// The values of arguments but the relation, as their types print them, without defaults. The function
     /// has taken them.
     pub(crate) fn plain(&self, values: &[(&str, Given<'_>)]) -> Map<String, Json> {
-        let pair = |argument: &ProbeArgument, expression: &str| {
-            let interval = if TIMES.contains(&argument.name.as_str()) { "::interval" } else { "" };
-            format!("{}, ({expression}){interval}", spi::quote_literal(&argument.name))
-        };
-        let given = || self.given(values).filter(|(_, value)| matches!(value, Given::Json(_)));
-        let is: Vec<_> =
-            given().map(|(argument, value)| pair(argument, &argument.expression(value))).collect();
-        let defaults: Vec<_> =
-            given().filter_map(|(argument, _)| Some(pair(argument, argument.default.as_ref()?))).collect();
-        let object = |pairs: Vec<String>| format!("jsonb_build_object({})", pairs.join(", "));
-        let query = format!("SELECT jsonb_build_array({}, {})", object(is), object(defaults));
+        let (mut is, mut defaults) = (Vec::new(), Vec::new());
+        for (argument, value) in self.given(values).filter(|(_, value)| matches!(value, Given::Json(_))) {
+            is.push(argument.pair(&argument.expression(value)));
+            defaults.extend(argument.default.as_ref().map(|default| argument.pair(default)));
+        }
+        let query = format!(
+            "SELECT jsonb_build_array(jsonb_build_object({}), jsonb_build_object({}))",
+            is.join(", "),
+            defaults.join(", ")
+        );
         let printed = settings::with(&[settings::OWN_INTERVALS], || names::rows(&query, &[]));
         let [mut is, defaults]: [Map<String, Json>; 2] = printed.into_iter().next().unwrap_or_default();
         is.retain(|name, value| defaults.get(name) != Some(value));
@@ -159,15 +164,17 @@ impl ProbeFunction {
         &'a self,
         values: &'a [(&str, Given<'b>)],
     ) -> impl Iterator<Item = (&'a ProbeArgument, &'a Given<'b>)> {
-        let argument = |name| self.arguments.iter().find(|argument| argument.name == name);
-        values.iter().filter_map(move |(name, value)| Some((argument(*name)?, value)))
+        values.iter().filter_map(move |(name, value)| {
+            let argument = self.arguments.iter().find(|argument| argument.name == *name)?;
+            Some((argument, value))
+        })
     }
 
     fn statement(&self, values: &[(&str, Given<'_>)]) -> String {
-        let given = |(argument, value): (&ProbeArgument, &Given<'_>)| {
+        let arguments = self.given(values).map(|(argument, value)| {
             format!("{} => {}", spi::quote_identifier(&argument.name), argument.expression(value))
-        };
-        let arguments: Vec<String> = self.given(values).map(given).collect();
+        });
+        let arguments: Vec<String> = arguments.collect();
         // The relation's name would say something else under another search_path, or nothing once the
         // relation is gone.
         let relid = if self.has_relid {

@@ -221,8 +221,8 @@ impl Difference {
 
     /// May it be of what such runs measured?
     pub(crate) fn is_of(&self, probe: &str, object: &str) -> bool {
-        let is = |own: &Option<String>, name: &str| own.as_ref().is_none_or(|own| own == name);
-        is(&self.probe, probe) && is(&self.object, object)
+        self.probe.as_ref().is_none_or(|own| own == probe)
+            && self.object.as_ref().is_none_or(|own| own == object)
     }
 }
 

@@ -73,8 +73,7 @@ impl BitmapScan {
 }
 
 fn is_ours(routine: Routine) -> bool {
-    let is = |ours: &&OurRoutine| std::ptr::from_ref(*ours).cast::<pg_sys::IndexAmRoutine>() == routine;
-    ROUTINES.with_borrow(|all| all.iter().any(is))
+    ROUTINES.with_borrow(|all| all.iter().any(|ours| std::ptr::eq(&ours.routine, routine)))
 }
 
 fn address(function: pg_sys::amgetbitmap_function) -> Option<usize> {
@@ -90,11 +89,10 @@ unsafe fn copy_of(
     // SAFETY: the caller vouches for it.
     let routine = unsafe { *routine };
     let get_bitmap = routine.amgetbitmap;
-    let is_of_method = |known: &&&OurRoutine| {
-        address(known.get_bitmap) == address(get_bitmap) && is_same_method(&known.routine, &routine)
-    };
     ROUTINES.with_borrow_mut(|all| {
-        let known = all.iter().find(is_of_method).copied();
+        let known = all.iter().copied().find(|known| {
+            address(known.get_bitmap) == address(get_bitmap) && is_same_method(&known.routine, &routine)
+        });
         let known = known.unwrap_or_else(|| {
             let routine = pg_sys::IndexAmRoutine { amgetbitmap: Some(ours), ..routine };
             let new: &'static OurRoutine = Box::leak(Box::new(OurRoutine { routine, get_bitmap }));
@@ -133,16 +131,18 @@ extern "C-unwind" fn own_of_copy(
 
 /// Have both the functions of one method, but for the one that is ours?
 fn is_same_method(one: &pg_sys::IndexAmRoutine, other: &pg_sys::IndexAmRoutine) -> bool {
-    let addresses = |of: &pg_sys::IndexAmRoutine| {
-        [
-            of.ambeginscan.map(|f| f as usize),
-            of.amrescan.map(|f| f as usize),
-            of.amendscan.map(|f| f as usize),
-            of.amgettuple.map(|f| f as usize),
-            of.aminsert.map(|f| f as usize),
-            of.ambuild.map(|f| f as usize),
-            of.amcostestimate.map(|f| f as usize),
-        ]
-    };
     addresses(one) == addresses(other)
+}
+
+/// Those of a method's functions, without the one that may be ours.
+fn addresses(of: &pg_sys::IndexAmRoutine) -> [Option<usize>; 7] {
+    [
+        of.ambeginscan.map(|f| f as usize),
+        of.amrescan.map(|f| f as usize),
+        of.amendscan.map(|f| f as usize),
+        of.amgettuple.map(|f| f as usize),
+        of.aminsert.map(|f| f as usize),
+        of.ambuild.map(|f| f as usize),
+        of.amcostestimate.map(|f| f as usize),
+    ]
 }

@@ -238,17 +238,18 @@ struct KernelCounts {
 impl KernelCounts {
     /// With what was fetched for this thread, or for the whole process.
     fn now(of_process: bool) -> Self {
-        let usage = |whose: c_int| {
-            // SAFETY: zeros are a rusage; the call fills it.
-            unsafe {
-                let mut usage: libc::rusage = std::mem::zeroed();
-                libc::getrusage(whose, &mut usage);
-                usage
-            }
-        };
-        let own = usage(libc::RUSAGE_THREAD);
-        let blocks = if of_process { usage(libc::RUSAGE_SELF).ru_inblock } else { own.ru_inblock };
+        let own = rusage(libc::RUSAGE_THREAD);
+        let blocks = if of_process { rusage(libc::RUSAGE_SELF).ru_inblock } else { own.ru_inblock };
         Self { fetched: blocks * 512, sleeps: own.ru_nvcsw }
+    }
+}
+
+fn rusage(whose: c_int) -> libc::rusage {
+    // SAFETY: zeros are a rusage; the call fills it.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(whose, &mut usage);
+        usage
     }
 }
 
@@ -501,8 +502,7 @@ impl Counting {
 
     /// Takes note of each node's time in this process.
     fn end_turns(&mut self) {
-        let waited = |counts: &NodeCounts| counts.ns(Counter::IoTime) + counts.ns(Counter::TempIoTime);
-        let waited: Vec<u64> = self.nodes.iter().map(|node| waited(&node.counts)).collect();
+        let waited: Vec<u64> = self.nodes.iter().map(|node| node.counts.waited_ns()).collect();
         let turns = std::mem::replace(&mut self.turns, TurnsAtWork::begin(0));
         for (node, ns) in self.nodes.iter_mut().zip(turns.end(&waited)) {
             node.own_ns = ns;
@@ -550,12 +550,11 @@ impl Counting {
                 None => counted.knows_device = false,
             }
         }
-        let of = |node: &CountedNode| OfNode {
-            counts: node.counts,
-            leader_ns: node.own_ns,
-            by_workers: has_io_workers && node.reads_ahead,
-        };
-        let nodes = self.order.iter().map(|number| self.nodes.get(*number).map(of).unwrap_or_default());
+        let nodes = self.order.iter().map(|number| {
+            let Some(node) = self.nodes.get(*number) else { return OfNode::default() };
+            let by_workers = has_io_workers && node.reads_ahead;
+            OfNode { counts: node.counts, leader_ns: node.own_ns, by_workers }
+        });
         counted.nodes = nodes.collect();
         counted
     }

@@ -53,9 +53,9 @@ pub(super) fn sum() -> i64 {
     // Blocks that were dirtied or written: shared ones, and local ones.
     const NOT_COUNTED: [usize; 4] = [2, 3, 6, 7];
     let words = (&raw const pg_sys::pgBufferUsage).cast::<[i64; WORDS]>();
+    let counted = (0..WORDS).filter(|word| !NOT_COUNTED.contains(word));
     // SAFETY: a variable of this process, made of numbers of this size.
-    let word = |word: usize| unsafe { (*words)[word] };
-    (0..WORDS).filter(|word| !NOT_COUNTED.contains(word)).fold(0, |sum, at| sum.wrapping_add(word(at)))
+    counted.fold(0, |sum: i64, at| sum.wrapping_add(unsafe { (*words)[at] }))
 }
 
 /// What is counted of it.
@@ -111,6 +111,11 @@ impl NodeCounts {
     /// A time that the server measured, in nanoseconds.
     pub(crate) fn ns(&self, counter: Counter) -> u64 {
         u64::try_from(compat::nanoseconds(self[counter])).unwrap_or(0)
+    }
+
+    /// Nanoseconds of waiting for reads and writes.
+    pub(super) fn waited_ns(&self) -> u64 {
+        self.ns(Counter::IoTime) + self.ns(Counter::TempIoTime)
     }
 }
 

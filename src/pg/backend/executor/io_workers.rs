@@ -105,12 +105,12 @@ impl IoWorkers {
 /// Shares out bytes by blocks, without a rest.
 fn by_blocks(blocks: &[(usize, u64)], bytes: u64) -> Vec<Share> {
     let (mut blocks_left, mut bytes_left) = (blocks.iter().map(|(_, blocks)| blocks).sum::<u64>(), bytes);
-    let share = |(node, blocks): &(usize, u64)| {
+    let shares = blocks.iter().map(|(node, blocks)| {
         let part = (u128::from(bytes_left) * u128::from(*blocks) / u128::from(blocks_left.max(1))) as u64;
         (blocks_left, bytes_left) = (blocks_left - blocks, bytes_left - part);
         (*node, part)
-    };
-    blocks.iter().map(share).collect()
+    });
+    shares.collect()
 }
 
 fn fetched(pids: &[i32]) -> u64 {

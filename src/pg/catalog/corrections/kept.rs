@@ -256,13 +256,14 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
 /// # Safety
 /// `index` must be the oid of an index, on which this session holds a lock.
 unsafe fn begins_with_names(index: pg_sys::Oid) -> bool {
-    // SAFETY: the caller vouches for it. An index has as many keys as it says.
-    let begins = |open: pg_sys::Relation| unsafe {
-        let form = (*open).rd_index;
-        (*form).indisvalid && (*form).indnkeyatts >= 2 && (*form).indkey.values.as_slice(2) == [1, 2]
+    // SAFETY: the caller vouches for it, and for the lock. An index has as many keys as it says.
+    let begins = unsafe {
+        opened(index, |open| {
+            let form = (*open).rd_index;
+            (*form).indisvalid && (*form).indnkeyatts >= 2 && (*form).indkey.values.as_slice(2) == [1, 2]
+        })
     };
-    // SAFETY: the caller vouches for the lock.
-    unsafe { opened(index, begins) }.unwrap_or(false)
+    begins.unwrap_or(false)
 }
 
 /// What `read` makes of a relation; None if it is gone.
