@@ -75,7 +75,6 @@ CALLS = [
     (f"io_probe_explain_full('{QUERY}', execute => true)", False),
     ("io_probe_record('ping', 'probed')", False),
     ("io_probe_iostat_full()", True),
-    ("io_probe_counters()", True),
     ("io_probe_device_full()", True),
     ("io_probe_cache('probed')", True),
     ("io_probe_check()", True),

@@ -23,9 +23,6 @@ SELECT path FROM io_probe_seqscan_full('plain', '{os,disk}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('plain', '{OS}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('plain', '{}'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('plain', '{os,NULL}'); \echo :SQLSTATE
--- fork
-SELECT path FROM io_probe_seqscan_full('plain', fork => 'heap'); \echo :SQLSTATE
-SELECT path FROM io_probe_seqscan_full('plain', fork => 'init'); \echo :SQLSTATE
 -- duration
 SELECT path FROM io_probe_seqscan_full('plain', duration => '0'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('plain', duration => '-1 s'); \echo :SQLSTATE

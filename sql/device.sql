@@ -1,5 +1,5 @@
 --
--- io_probe_device, io_probe_counters, io_probe_check. What the machine can't tell is NULL.
+-- io_probe_device, io_probe_check. What the machine can't tell is NULL.
 --
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE regress_io_probe LOCATION '';
@@ -23,14 +23,12 @@ SELECT bool_and(starts_with(directory, '/')) AS absolute,
 -- a device of each kind appears once
 SELECT object, spcname, device FROM io_probe_device_full() GROUP BY 1, 2, 3 HAVING count(*) > 1;
 -- figures fit each other
-SELECT bool_and(read_ahead_sectors IS NOT DISTINCT FROM 2 * read_ahead_kb) AS read_ahead,
-       bool_and((scheduler = ANY (schedulers)) IS NOT FALSE) AS scheduler,
+SELECT bool_and((scheduler = ANY (schedulers)) IS NOT FALSE) AS scheduler,
        bool_and((max_sectors_kb <= max_hw_sectors_kb) IS NOT FALSE) AS max_sectors,
        bool_and((physical_block_size % logical_block_size = 0) IS NOT FALSE) AS block_size,
        bool_and((logical_block_size % 512 = 0 AND fs_block_size > 0) IS NOT FALSE) AS sectors,
        bool_and((fs_free_bytes >= 0 AND size_bytes > 0) IS NOT FALSE) AS sizes,
-       bool_and((write_cache IN ('write back', 'write through')) IS NOT FALSE) AS write_cache,
-       bool_and((nomerges BETWEEN 0 AND 2) IS NOT FALSE) AS nomerges
+       bool_and((write_cache IN ('write back', 'write through')) IS NOT FALSE) AS write_cache
   FROM io_probe_device_full();
 -- ok means that a device is known; if not, a note says why
 SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
@@ -38,24 +36,6 @@ SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
        bool_and(device IS NOT NULL OR cardinality(notes) > 0) AS notes
   FROM io_probe_device_full();
 DROP TABLESPACE regress_io_probe;
-
--- counters: of each device once, and of no other
-SELECT device FROM io_probe_counters() GROUP BY device HAVING count(*) > 1;
-SELECT device FROM io_probe_counters() EXCEPT SELECT device FROM io_probe_device_full();
--- they are cumulative
-CREATE TEMP TABLE earlier AS SELECT * FROM io_probe_counters();
-CHECKPOINT;
-SELECT device FROM earlier e FULL JOIN io_probe_counters() l USING (device)
-  WHERE ((l.reads, l.sampled_at) < (e.reads, e.sampled_at) OR l.read_bytes < e.read_bytes OR l.writes < e.writes
-         OR l.write_bytes < e.write_bytes OR l.flushes < e.flushes OR l.discards < e.discards) IS NOT FALSE;
--- a sector has 512 bytes
-SELECT device FROM io_probe_counters() WHERE read_bytes % 512 <> 0 OR reads > 0 AND read_bytes < 512;
--- the time is the server's, whatever the session's formats
-SET TimeZone = 'Asia/Kathmandu';
-SET DateStyle = 'German';
-SELECT device FROM io_probe_counters() WHERE sampled_at NOT BETWEEN statement_timestamp() AND clock_timestamp();
-RESET TimeZone;
-RESET DateStyle;
 
 -- check: one row an item; what is not well has an advice
 SELECT item FROM io_probe_check() GROUP BY item HAVING count(*) > 1;

@@ -53,7 +53,7 @@ ROLLBACK;
 CREATE SCHEMA "Other schema";
 ALTER EXTENSION pg_io_probe SET SCHEMA "Other schema";
 SELECT count(*) FROM pg_proc WHERE proname LIKE 'io\_probe%' AND pronamespace <> '"Other schema"'::regnamespace;
-SELECT count(*) >= 0 AS works FROM "Other schema".io_probe_counters();
+SELECT count(*) > 0 AS works FROM "Other schema".io_probe_device();
 -- and dropped, which leaves nothing
 DROP EXTENSION pg_io_probe;
 SELECT proname FROM pg_proc WHERE proname LIKE '%io\_probe%'
@@ -62,10 +62,10 @@ SELECT proname FROM pg_proc WHERE proname LIKE '%io\_probe%'
 
 -- created in a schema that is not on search_path, it finds its own and the server's objects, whatever else is there
 -- what somebody has put there before is not taken for the extension's own
-CREATE TYPE "Other schema".io_probe_counters_full_row AS (relid oid);
+CREATE TYPE "Other schema".io_probe_cache_full_row AS (relid oid);
 CREATE EXTENSION pg_io_probe SCHEMA "Other schema";
-SELECT to_regclass('"Other schema".io_probe_counters_history') IS NULL AS ignored;
-DROP TYPE "Other schema".io_probe_counters_full_row;
+SELECT to_regclass('"Other schema".io_probe_cache_history') IS NULL AS ignored;
+DROP TYPE "Other schema".io_probe_cache_full_row;
 CREATE TABLE toasted (t text);
 SELECT reltoastrelid AS toast FROM pg_class WHERE relname = 'toasted' \gset
 CREATE ROLE regress_io_probe_user;
@@ -206,7 +206,7 @@ SELECT proname FROM member JOIN pg_proc AS p ON classid = 'pg_proc'::regclass AN
 -- what is documented; nobody but the owner has any other right
 CREATE TABLE documented AS
   SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,io_probe_explain_text}'::text[]) AS name, 'EXECUTE' AS privilege
-  UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_changes_full,io_probe_check,io_probe_compare,io_probe_compare_full,io_probe_counters,
+  UNION ALL SELECT 'pg_monitor', 'function', unnest('{io_probe_cache,io_probe_changes,io_probe_changes_full,io_probe_check,io_probe_compare,io_probe_compare_full,
     io_probe_device,io_probe_device_full,io_probe_iostat,io_probe_iostat_full,io_probe_progress,io_probe_sessions,io_probe_sessions_full}'::text[]), 'EXECUTE'
   UNION ALL SELECT 'pg_monitor', 'relation', relname, 'SELECT' FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
     WHERE relkind IN ('r', 'v') AND relname <> 'io_probe_corrections';

@@ -29,7 +29,7 @@ INSERT INTO called SELECT io_probe_record(probe, CASE WHEN on_table THEN 'kept':
                ('recommend', true, '{"settings": ["wal_sync_method"]}'),
                ('recommend', false, '{"settings": ["wal_sync_method"]}'),
                ('iostat', false, '{"every": "10 ms"}'),
-               ('device', false, '{}'), ('counters', false, '{}'), ('cache', true, '{}')) AS v(probe, on_table, args);
+               ('device', false, '{}'), ('cache', true, '{}')) AS v(probe, on_table, args);
 RESET client_min_messages;
 SELECT probe, status, sqlstate, message, object, relid = 'kept'::regclass AS relid, relkind, schemaname, relname,
        rel_bytes = pg_relation_size('kept') AS rel_bytes, spcname = 'pg_default' AS spcname
@@ -210,7 +210,7 @@ SELECT io_probe_record('sync', 'kept'); \echo :SQLSTATE
 SELECT io_probe_record('seqscan', 0); \echo :SQLSTATE
 SELECT io_probe_record('seqscan', 'pg_views'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"count": 1, "paths": ["os"]}'); \echo :SQLSTATE
-SELECT io_probe_record('counters', args => '{"device": "x"}'); \echo :SQLSTATE
+SELECT io_probe_record('device', args => '{"device": "x"}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"rel": "kept"}'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '[]'); \echo :SQLSTATE
 SELECT io_probe_record('ping', 'kept', '{"count": 0}'); \echo :SQLSTATE
@@ -241,7 +241,7 @@ BEGIN READ ONLY;
 SELECT io_probe_measure('ping', 'kept', '{"count": 1}') ->> 'status' AS status;
 -- equal arguments make one series, however they are written
 SELECT DISTINCT io_probe_measure('seqscan', 'kept', args::jsonb) -> 'args' AS args FROM (VALUES
-  ('{"paths": ["os"], "duration": "0.1 s", "cold": false, "fork": "main", "options": {"max_bytes": "64kB", "max_p99": null}}'),
+  ('{"paths": ["os"], "duration": "0.1 s", "cold": false, "options": {"max_bytes": "64kB", "max_p99": null}}'),
   ('{"duration": "100 ms", "options": {"max_bytes": 65536}, "paths": ["os"]}')) AS given (args);
 SELECT DISTINCT io_probe_measure('seqscan', 'kept', args::jsonb) -> 'args' AS args FROM (VALUES
   ('{"paths": ["direct", "server", "os"], "options": {}, "depth": null}'), ('{}')) AS given (args);

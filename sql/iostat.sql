@@ -3,7 +3,7 @@
 --
 -- a row for each sample and device, the devices being those of io_probe_device
 SELECT DISTINCT device FROM io_probe_iostat_full('10 ms', count => 2) EXCEPT SELECT device FROM io_probe_device_full();
-SELECT DISTINCT device FROM io_probe_counters() EXCEPT SELECT device FROM io_probe_iostat_full('10 ms');
+SELECT device FROM io_probe_device_full() WHERE device IS NOT NULL EXCEPT SELECT device FROM io_probe_iostat_full('10 ms');
 CREATE TEMP TABLE series AS SELECT * FROM io_probe_iostat_full('20 ms', count => 5) WITH ORDINALITY;
 SELECT array_agg(sample ORDER BY ordinality) AS samples FROM series GROUP BY device LIMIT 1;
 SELECT count(*) FROM io_probe_iostat_full('10 ms') WHERE sample <> 1;
@@ -12,6 +12,12 @@ SELECT sum(elapsed_ms) >= 99.9 AS all_of_it, min(sampled_at) > statement_timesta
        bool_and(elapsed_ms > 0) AS lengths
   FROM series WHERE device IS NOT DISTINCT FROM (SELECT min(device) FROM series);
 SELECT device FROM series a JOIN series b USING (device) WHERE a.sample < b.sample AND a.sampled_at >= b.sampled_at;
+-- the time is the server's, whatever the session's formats
+SET TimeZone = 'Asia/Kathmandu';
+SET DateStyle = 'German';
+SELECT device FROM io_probe_iostat_full('10 ms') WHERE sampled_at NOT BETWEEN statement_timestamp() AND clock_timestamp();
+RESET TimeZone;
+RESET DateStyle;
 -- figures fit each other
 SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
        bool_and((status = 'ok') = (util_pct IS NOT NULL)) AS status,
@@ -30,7 +36,7 @@ SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
        bool_and(cgroup_rmib_s >= 0 AND cgroup_wmib_s >= 0) IS NOT FALSE AS cgroup
   FROM series;
 -- a device by its name, also with the directory that its node is in
-SELECT coalesce(min(device), '') AS any_device FROM io_probe_counters() \gset
+SELECT coalesce(min(device), '') AS any_device FROM io_probe_device_full() \gset
 SELECT count(*) = greatest(count(DISTINCT device), 1) AS once FROM io_probe_iostat_full('10 ms');
 SELECT bool_and(device = :'any_device') IS NOT FALSE AS named FROM io_probe_iostat_full('10 ms', count => 2, options => jsonb_build_object('device', nullif(:'any_device', '')));
 SELECT bool_and(device = :'any_device') IS NOT FALSE AS named

@@ -1,7 +1,7 @@
 -- Printed from the declaration in surface/: do not edit.
 \echo Use "CREATE EXTENSION pg_io_probe" to load this file. \quit
 
--- Facts that are only read: devices, their counters, caches, running probes.
+-- Facts that are only read: devices, caches, running probes.
 
 CREATE TYPE io_probe_device_full_row AS (
     object              text,
@@ -9,7 +9,6 @@ CREATE TYPE io_probe_device_full_row AS (
     device              text,
     scheduler           text,
     read_ahead_kb       bigint,
-    read_ahead_sectors  bigint,
     rotational          boolean,
     fs_type             text,
     mount_point         text,
@@ -25,15 +24,10 @@ CREATE TYPE io_probe_device_full_row AS (
     logical_block_size  bigint,
     physical_block_size bigint,
     fs_block_size       bigint,
-    optimal_io_size     bigint,
-    alignment_offset    bigint,
-    start_sector        bigint,
-    aligned             boolean,
     size_bytes          bigint,
     read_only           boolean,
     write_cache         text,
     fua                 boolean,
-    nomerges            smallint,
     direct_io_align     bigint,
     status              text,
     notes               text[]
@@ -44,7 +38,6 @@ COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; N
 COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID. There is a row for each disk';
 COMMENT ON COLUMN io_probe_device_full_row.scheduler IS 'I/O scheduler in force on the device';
 COMMENT ON COLUMN io_probe_device_full_row.read_ahead_kb IS 'Readahead window in kB. An open file keeps the window with which it was opened';
-COMMENT ON COLUMN io_probe_device_full_row.read_ahead_sectors IS 'read_ahead_kb in sectors of 512 bytes, as blockdev --getra';
 COMMENT ON COLUMN io_probe_device_full_row.rotational IS 'Does the device report that it rotates? Virtual disks often report this wrongly';
 COMMENT ON COLUMN io_probe_device_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_full_row.mount_point IS 'Where the file system is mounted';
@@ -60,15 +53,10 @@ COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request
 COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
 COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that the device writes without reading first';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
-COMMENT ON COLUMN io_probe_device_full_row.optimal_io_size IS 'Request size in bytes that the device prefers; 0 if it reports none';
-COMMENT ON COLUMN io_probe_device_full_row.alignment_offset IS 'Number of bytes by which the device is not aligned';
-COMMENT ON COLUMN io_probe_device_full_row.start_sector IS 'First sector of the partition';
-COMMENT ON COLUMN io_probe_device_full_row.aligned IS 'Does the partition start on a boundary of physical_block_size and optimal_io_size?';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
 COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
-COMMENT ON COLUMN io_probe_device_full_row.nomerges IS '0: the kernel merges requests; 1: only in simple cases; 2: never';
 COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'O_DIRECT requires multiples of this many bytes; 0: O_DIRECT is not possible';
 COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok; unsupported: no block device is known behind the directory';
 COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why';
@@ -94,48 +82,6 @@ COMMENT ON COLUMN io_probe_device_row.rotational IS 'Does the device report that
 COMMENT ON COLUMN io_probe_device_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
 COMMENT ON COLUMN io_probe_device_row.status IS 'ok; unsupported: no block device is known behind the directory';
-
-CREATE TYPE io_probe_counters_row AS (
-    sampled_at      timestamp with time zone,
-    device          text,
-    reads           bigint,
-    reads_merged    bigint,
-    read_bytes      bigint,
-    read_ms         bigint,
-    writes          bigint,
-    writes_merged   bigint,
-    write_bytes     bigint,
-    write_ms        bigint,
-    discards        bigint,
-    discards_merged bigint,
-    discard_bytes   bigint,
-    discard_ms      bigint,
-    flushes         bigint,
-    flush_ms        bigint,
-    in_flight       bigint,
-    io_ms           bigint,
-    weighted_io_ms  bigint
-);
-COMMENT ON TYPE io_probe_counters_row IS 'Row of io_probe_counters: one device';
-COMMENT ON COLUMN io_probe_counters_row.sampled_at IS 'When the counters were read';
-COMMENT ON COLUMN io_probe_counters_row.device IS 'Kernel name of the device, such as vda';
-COMMENT ON COLUMN io_probe_counters_row.reads IS 'Reads completed';
-COMMENT ON COLUMN io_probe_counters_row.reads_merged IS 'Reads merged into queued ones';
-COMMENT ON COLUMN io_probe_counters_row.read_bytes IS 'Bytes read';
-COMMENT ON COLUMN io_probe_counters_row.read_ms IS 'Sum of the ms that reads took, with queueing. Each counter in ms starts again at 0 after 2^32 ms';
-COMMENT ON COLUMN io_probe_counters_row.writes IS 'Writes completed';
-COMMENT ON COLUMN io_probe_counters_row.writes_merged IS 'Writes merged into queued ones';
-COMMENT ON COLUMN io_probe_counters_row.write_bytes IS 'Bytes written';
-COMMENT ON COLUMN io_probe_counters_row.write_ms IS 'Sum of the ms that writes took';
-COMMENT ON COLUMN io_probe_counters_row.discards IS 'Discards completed; this column and the next three are NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_counters_row.discards_merged IS 'Discards merged into queued ones';
-COMMENT ON COLUMN io_probe_counters_row.discard_bytes IS 'Bytes discarded';
-COMMENT ON COLUMN io_probe_counters_row.discard_ms IS 'Sum of the ms that discards took';
-COMMENT ON COLUMN io_probe_counters_row.flushes IS 'Flushes completed; this column and flush_ms are NULL before Linux 5.5';
-COMMENT ON COLUMN io_probe_counters_row.flush_ms IS 'Sum of the ms that flushes took';
-COMMENT ON COLUMN io_probe_counters_row.in_flight IS 'Requests in flight when the counters were read';
-COMMENT ON COLUMN io_probe_counters_row.io_ms IS 'Number of ms with a request in flight';
-COMMENT ON COLUMN io_probe_counters_row.weighted_io_ms IS 'Sum of the ms that all requests took';
 
 CREATE TYPE io_probe_cache_row AS (
     fork            text,
@@ -221,14 +167,6 @@ COMMENT ON FUNCTION io_probe_device_full() IS 'Look: io_probe_device with all co
 REVOKE ALL ON FUNCTION io_probe_device_full() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device_full() TO pg_monitor;
 
-CREATE FUNCTION io_probe_counters()
-RETURNS SETOF io_probe_counters_row
-LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
-AS 'MODULE_PATHNAME', 'io_probe_counters_wrapper';
-COMMENT ON FUNCTION io_probe_counters() IS 'Look: Shows cumulative counters of the server''s devices, since each device appeared. Causes no I/O. pg_monitor may call it';
-REVOKE ALL ON FUNCTION io_probe_counters() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION io_probe_counters() TO pg_monitor;
-
 CREATE FUNCTION io_probe_cache(rel regclass)
 RETURNS SETOF io_probe_cache_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
@@ -282,7 +220,6 @@ CREATE TYPE io_probe_seqscan_full_row AS (
     chunk_kb            bigint,
     depth               integer,
     engine              text,
-    fork                text,
     started_at          timestamp with time zone,
     device              text,
     scheduler           text,
@@ -325,11 +262,10 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, tem
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not count them';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_full_row.depth IS 'Requests in flight; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_full_row.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
-COMMENT ON COLUMN io_probe_seqscan_full_row.fork IS 'Fork of the relation: main, fsm, vm or init';
 COMMENT ON COLUMN io_probe_seqscan_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.scheduler IS 'I/O scheduler of the devices behind the relation';
@@ -385,14 +321,13 @@ CREATE FUNCTION io_probe_seqscan(
     cold boolean DEFAULT false,
     depth integer DEFAULT NULL,
     chunk_kb integer DEFAULT NULL,
-    fork text DEFAULT 'main',
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) served the blocks, and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. cold => true evicts the relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
-REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, jsonb) IS 'Measure: Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) served the blocks, and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. cold => true evicts the relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
     rel regclass,
@@ -401,14 +336,13 @@ CREATE FUNCTION io_probe_seqscan_full(
     cold boolean DEFAULT false,
     depth integer DEFAULT NULL,
     chunk_kb integer DEFAULT NULL,
-    fork text DEFAULT 'main',
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_seqscan_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) IS 'Measure: io_probe_seqscan with all columns';
-REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, jsonb) IS 'Measure: io_probe_seqscan with all columns';
+REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, jsonb) FROM PUBLIC;
 
 -- Random fetches of single blocks.
 
@@ -432,8 +366,6 @@ CREATE TYPE io_probe_random_full_row AS (
     device_source       text,
     over_read           double precision,
     warmup_us           double precision,
-    response_avg_us     double precision,
-    response_p99_us     double precision,
     hole_blks           bigint,
     blks_total          bigint,
     depth               integer,
@@ -490,8 +422,6 @@ COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: 
 COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
-COMMENT ON COLUMN io_probe_random_full_row.response_avg_us IS 'Mean response time in us: from when max_iops schedules a fetch to its end. NULL unless depth is 1 and max_iops is the only rate limit';
-COMMENT ON COLUMN io_probe_random_full_row.response_p99_us IS '99th percentile of response time, in us';
 COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
@@ -2589,7 +2519,6 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.chunk_kb,
        line.depth,
        line.engine,
-       line.fork,
        line.started_at,
        line.device,
        line.scheduler,
@@ -2641,11 +2570,10 @@ COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temp
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
 COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not count them';
 COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
-COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the fork';
+COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_history.depth IS 'Requests in flight; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_history.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
-COMMENT ON COLUMN io_probe_seqscan_history.fork IS 'Fork of the relation: main, fsm, vm or init';
 COMMENT ON COLUMN io_probe_seqscan_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_seqscan_history.device IS 'Devices behind the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.scheduler IS 'I/O scheduler of the devices behind the relation';
@@ -2694,8 +2622,6 @@ SELECT run.id AS run_id, run.started_at AS run_started_at, run.label,
        line.device_source,
        line.over_read,
        line.warmup_us,
-       line.response_avg_us,
-       line.response_p99_us,
        line.hole_blks,
        line.blks_total,
        line.depth,
@@ -2761,8 +2687,6 @@ COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: d
 COMMENT ON COLUMN io_probe_random_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
 COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
-COMMENT ON COLUMN io_probe_random_history.response_avg_us IS 'Mean response time in us: from when max_iops schedules a fetch to its end. NULL unless depth is 1 and max_iops is the only rate limit';
-COMMENT ON COLUMN io_probe_random_history.response_p99_us IS '99th percentile of response time, in us';
 COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';

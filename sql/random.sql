@@ -137,12 +137,9 @@ SELECT path, depth, relname FROM judged
      OR (iops > 0) IS NOT TRUE <> (no_figures OR with_data <= 1 + CASE WHEN depth > 1 THEN 2 * depth ELSE 0 END)
      OR num_nulls(iops, mib_s) = 1 OR NOT iops BETWEEN ci_low AND ci_high
      OR (no_figures OR limited) AND num_nonnulls(ci_low, ci_high) > 0 OR elapsed_ms <= 0;
--- a request can't be answered sooner than it takes; without a limit there is no schedule
-SELECT path, depth, relname, limited FROM judged
-  WHERE limited AND NOT no_figures AND (iops <= CASE depth WHEN 1 THEN 100 ELSE 200 END * 1.1
-                                           AND (depth > 1 AND path <> 'server' AND response_avg_us IS NULL
-                                                OR response_avg_us >= lat_us * 0.99)) IS NOT TRUE
-     OR NOT limited AND num_nonnulls(response_avg_us, response_p99_us) > 0;
+-- a rate limit is kept
+SELECT path, depth, relname, iops FROM judged
+  WHERE limited AND NOT no_figures AND (iops <= CASE depth WHEN 1 THEN 100 ELSE 200 END * 1.1) IS NOT TRUE;
 SELECT count(*) > 0 AS limited, count(*) = count(*) FILTER (WHERE NOT complete) AS incomplete FROM judged WHERE limited;
 -- past the page cache just the blocks are fetched, through it these or parts of them, or what lies around them, too
 SELECT path, depth, relname, over_read FROM judged

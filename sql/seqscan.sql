@@ -21,7 +21,7 @@ SELECT shared_blks_hit, shared_blks_read, shared_pct, os_pct, device_pct, cold
 SELECT path FROM io_probe_seqscan_full('scanned');
 SELECT path FROM io_probe_seqscan_full('scanned', '{os,direct,os}');
 -- NULL stands for the default
-SELECT path FROM io_probe_seqscan_full('scanned', NULL, NULL, NULL, chunk_kb => NULL, depth => NULL, fork => NULL, options => NULL);
+SELECT path FROM io_probe_seqscan_full('scanned', NULL, NULL, NULL, chunk_kb => NULL, depth => NULL, options => NULL);
 -- what they read and how
 SELECT path, status, blks, complete, chunk_kb, depth, engine = 'pread' AS pread
   FROM io_probe_seqscan_full('scanned', '{server,os}');
@@ -72,7 +72,7 @@ SELECT path, relname FROM result WHERE (device, read_ahead_kb) IS DISTINCT FROM
   (SELECT (string_agg(d.device, ','), min(d.read_ahead_kb)) FROM io_probe_device_full() d
    WHERE d.object = 'tablespace' AND d.spcname = result.spcname);
 -- identity
-SELECT DISTINCT ON (relname) relid, schemaname = relnamespace::regnamespace::text AS schema, relname, spcname, fork
+SELECT DISTINCT ON (relname) relid, schemaname = relnamespace::regnamespace::text AS schema, relname, spcname
   FROM result JOIN pg_class USING (relname) ORDER BY relname;
 -- paths run one after the other
 SELECT path, relname FROM (SELECT *, lag(started_at + elapsed_ms * interval '0.99 ms', 1, now() - interval '1 hour')
@@ -150,12 +150,6 @@ SELECT c.relkind, s.path, s.status, s.complete, s.blks > 10 AS blks
   WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'kind_toast');
 -- an empty relation is no error, on no path
 SELECT path, doubt, status, blks, complete, block_us, os_pct, cold FROM io_probe_seqscan_full('kind_empty');
--- other forks
-VACUUM scanned;
-SELECT path, fork, complete,
-       blks = pg_relation_size('scanned', fork) / current_setting('block_size')::int AS blks
-  FROM unnest('{main,fsm,vm}'::text[]) f, io_probe_seqscan_full('scanned', '{server,os}', fork => f);
-SELECT path, fork, complete, blks FROM io_probe_seqscan_full('kind_unlogged', '{os}', fork => 'init');
 -- a name that needs quotes, in a schema that is not on search_path
 CREATE SCHEMA "Odd ""schema";
 CREATE TABLE "Odd ""schema"."A table" ();

@@ -42,7 +42,7 @@ use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::lock::{ProbeLock, refuse_in_parallel};
 use crate::pg::backend::progress::Progress;
 use crate::pg::backend::server;
-use crate::pg::storage::relation::{Fork, Held, Relation, check_may_read};
+use crate::pg::storage::relation::{Held, Relation, check_may_read};
 
 pub(crate) struct Begin {
     pub(crate) probe: Probe,
@@ -70,9 +70,9 @@ impl Begin {
     }
 
     /// Begins on a relation whose device is not busier than the cap on that allows.
-    pub(crate) fn on_relation(self, rel: pg_sys::Oid, fork: Fork) -> Result<(Call, ProbedRelation)> {
+    pub(crate) fn on_relation(self, rel: pg_sys::Oid) -> Result<(Call, ProbedRelation)> {
         self.check_rights()?;
-        let (lock, relation) = self.alone(rel, fork)?;
+        let (lock, relation) = self.alone(rel)?;
         relation.check_admitted()?;
         Ok((self.start(Some(lock), Some(rel))?, relation))
     }
@@ -80,7 +80,7 @@ impl Begin {
     /// Begins for a relation that is not read itself: what is, is admitted by itself.
     pub(crate) fn beside_relation(self, rel: pg_sys::Oid) -> Result<(Call, ProbedRelation)> {
         self.check_rights()?;
-        let (lock, relation) = self.alone(rel, Fork::Main)?;
+        let (lock, relation) = self.alone(rel)?;
         Ok((self.start(Some(lock), Some(rel))?, relation))
     }
 
@@ -88,7 +88,7 @@ impl Begin {
     pub(crate) fn on_relations(self, rel: Option<pg_sys::Oid>) -> Result<(Call, Option<ProbedRelation>)> {
         self.check_rights()?;
         let (lock, relation) = match rel {
-            Some(rel) => self.alone(rel, Fork::Main).map(|(lock, relation)| (lock, Some(relation)))?,
+            Some(rel) => self.alone(rel).map(|(lock, relation)| (lock, Some(relation)))?,
             None => (self.lock()?, None),
         };
         Ok((self.start(Some(lock), rel)?, relation))
@@ -126,18 +126,18 @@ impl Begin {
         Ok(())
     }
 
-    fn alone(&self, rel: pg_sys::Oid, fork: Fork) -> Result<(ProbeLock, ProbedRelation)> {
+    fn alone(&self, rel: pg_sys::Oid) -> Result<(ProbeLock, ProbedRelation)> {
         check_may_read(rel)?;
         loop {
             let lock = match ProbeLock::acquire_if_free()? {
                 Some(lock) => lock,
                 None => {
-                    self.check_readable(rel, fork)?;
+                    self.check_readable(rel)?;
                     self.lock()?
                 }
             };
             if let Some(_held) = Held::take(rel) {
-                return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
+                return Ok((lock, ProbedRelation::open(rel, self.probe)?));
             }
             drop(lock);
             interrupts::check();
@@ -146,7 +146,7 @@ impl Begin {
             // holds, a request that does not wait is always refused, while one that would wait is granted at
             // once.
             if let Some(lock) = ProbeLock::acquire_if_free()? {
-                return Ok((lock, ProbedRelation::open(rel, fork, self.probe)?));
+                return Ok((lock, ProbedRelation::open(rel, self.probe)?));
             }
         }
     }
@@ -156,8 +156,8 @@ impl Begin {
     }
 
     /// Refuses, before it waits for another probe, what it could not read after it.
-    fn check_readable(&self, rel: pg_sys::Oid, fork: Fork) -> Result<()> {
-        Held::take(rel).map_or(Ok(()), |_held| ProbedRelation::open(rel, fork, self.probe).map(drop))
+    fn check_readable(&self, rel: pg_sys::Oid) -> Result<()> {
+        Held::take(rel).map_or(Ok(()), |_held| ProbedRelation::open(rel, self.probe).map(drop))
     }
 
     fn start(&self, lock: Option<ProbeLock>, rel: Option<pg_sys::Oid>) -> Result<Call> {

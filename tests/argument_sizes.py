@@ -38,7 +38,6 @@ CALLS = [
     "measure('ping', 'probed', args => args)",
     "compare(label, label)",
     "seqscan('probed', words)",
-    "seqscan('probed', fork => label)",
     "sync(label)",
     "ping('probed', mode => label)",
     "ping('probed', options => args)",

@@ -99,7 +99,6 @@ class Encodings(unittest.TestCase):
         """Messages of the library and of the server quote what was given."""
         for call, sqlstate in [
             (f"seqscan('t{letter}', '{{{letter}}}')", "22023"),
-            (f"seqscan('t{letter}', fork => '{letter}')", "22023"),
             (f"random('t{letter}', '{{{letter}}}')", "22023"),
             (f"ping('t{letter}', mode => '{letter}')", "22023"),
             (f"ping('t{letter}', path => '{letter}')", "22023"),

@@ -247,7 +247,8 @@ class Fuzz(unittest.TestCase):
     def results(self):
         """Stores runs. Returns their numbers, results to import, and devices."""
         made = {"runs": [], "measured": []}
-        made["devices"] = [row["device"] for row in self.session.rows("SELECT device FROM io_probe_counters()")] or ["sda"]
+        known = "SELECT DISTINCT device FROM io_probe_device_full() WHERE device IS NOT NULL ORDER BY 1"
+        made["devices"] = [row["device"] for row in self.session.rows(known)] or ["sda"]
         for probe, relation, args in [
             ("ping", "plain", {"count": 2, "every": "0"}),
             ("seqscan", "plain", {"paths": ["os"]}),

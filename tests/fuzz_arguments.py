@@ -48,7 +48,6 @@ GOOD_TEXTS = {
     "paths": ["direct", "server", "os"],
     "path": ["direct", "os"],
     "mode": ["read", "write", "pingpong"],
-    "fork": ["main", "fsm", "vm"],
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "all"],
     "unit": ["cpu", "seq_page"],

@@ -223,7 +223,7 @@ class Kills(unittest.TestCase):
         try:
             with self.server.session() as session:
                 while True:
-                    returned.append(int(session.run(record({}, probe="counters", rel=None))[-1]))
+                    returned.append(int(session.run(record({}, probe="device", rel=None))[-1]))
         except (Failure, BrokenPipeError, ValueError):
             pass
 

@@ -67,7 +67,6 @@ class Lock(unittest.TestCase):
         self.start_first()
         wrong = [
             ("io_probe_seqscan('pg_tables')", "42809"),
-            ("io_probe_seqscan('probed', fork => 'init')", "22023"),
             ("io_probe_random('pg_tables', options => '{\"wait\": true}')", "42809"),
             ("io_probe_recommend('probed', duration => '1 month')", "22023"),
             ("io_probe_recommend('pg_tables')", "42809"),

@@ -214,7 +214,7 @@ class Hidden(Refusals):
                 self.assertGreater(row["mib_s"], 0)
                 if name != "proc":
                     self.assertEqual((row["scheduler"], row["read_ahead_kb"]), (None, None))
-        for function in ["io_probe_device_full()", "io_probe_check()", "io_probe_cache('probed')", "io_probe_counters()"]:
+        for function in ["io_probe_device_full()", "io_probe_check()", "io_probe_cache('probed')"]:
             say(f"{what}: {function} has {len(session.rows(f'SELECT * FROM {function}'))} rows")
 
 

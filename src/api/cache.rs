@@ -8,7 +8,7 @@ use io_probe_core::run::budget::Stop;
 use io_probe_surface::facts::{CacheRow, EvictRow};
 use pgrx::prelude::*;
 
-use crate::call::{Begin, NamedEnum, Probe, arguments, figure};
+use crate::call::{Begin, Probe, arguments, figure};
 use crate::error::Result;
 use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::{self, Interrupts};
@@ -31,7 +31,7 @@ fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
 }
 
 fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
-    Fork::ALL.iter().filter_map(|&fork| Some((fork, relation.source(fork)?)))
+    Fork::ALL.into_iter().filter_map(|fork| Some((fork, relation.fork(fork)?)))
 }
 
 fn cache_row(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
@@ -105,7 +105,7 @@ fn evict(rel: pg_sys::Oid) -> Result<Vec<EvictRow>> {
     let shared_after = ResidentBlocks::of(&relation);
     let mut rows = Vec::new();
     for (fork, os_bytes_before) in os_before {
-        let Some(source) = relation.source(fork) else { continue };
+        let Some(source) = relation.fork(fork) else { continue };
         let _descriptors = Reserved::of(&source);
         if stop.is_none() {
             call.progress.path(fork.name(), source.blocks());

@@ -19,7 +19,7 @@ use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{Rows, server};
 use crate::pg::catalog::corrections::{self, Kept};
 use crate::pg::catalog::indexes::{self, AnyIndex};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 
 #[pg_extern(sql = false)]
 fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
@@ -123,7 +123,7 @@ impl Figures {
         index: &AnyIndex,
         samples: &[Vec<u64>],
     ) -> std::result::Result<Self, (Doubt, &'static str)> {
-        let pages = relation.source(Fork::Main).map_or(0, |source| source.blocks()) as f64;
+        let pages = relation.blocks() as f64;
         if pages < indexes::LEAST_PAGES {
             let why = "the table has fewer than 256 blocks, which are near to one another anyhow";
             return Err((Doubt::Short, why));

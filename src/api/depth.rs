@@ -25,7 +25,6 @@ use crate::call::{
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, server};
-use crate::pg::storage::relation::Fork;
 
 #[pg_extern(sql = false)]
 fn io_probe_depth(
@@ -91,7 +90,7 @@ struct DepthCurve {
 impl DepthSweep {
     /// Reads of a relation: a row for each depth.
     pub(super) fn rows(&self, rel: pg_sys::Oid, waits: bool) -> Result<Vec<DepthRow>> {
-        let (call, relation) = Begin { waits, ..Begin::of(Probe::Depth) }.on_relation(rel, Fork::Main)?;
+        let (call, relation) = Begin { waits, ..Begin::of(Probe::Depth) }.on_relation(rel)?;
         let started_at = server::present();
         let mut caveats = Caveats::default();
         let measured = call.attempt_path(|| self.measure(&call, &relation), |curve| curve.stop);

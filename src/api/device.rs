@@ -1,13 +1,12 @@
 //! `io_probe_device`: which devices are behind the server's directories, and how they are set.
-//! `io_probe_counters`: what those devices have done since boot.
 
 use io_probe_core::files::direct_io;
-use io_probe_core::machine::device::{self, Counters, Leaf, Placement, Roots};
-use io_probe_surface::facts::{CountersRow, DeviceRow};
-use io_probe_surface::value::{Text, Timestamp};
+use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
+use io_probe_surface::facts::DeviceRow;
+use io_probe_surface::value::Text;
 use pgrx::prelude::*;
 
-use crate::pg::backend::{Rows, server};
+use crate::pg::backend::Rows;
 use crate::pg::catalog::facts::{self, Object};
 
 #[pg_extern(sql = false)]
@@ -41,7 +40,6 @@ fn device_row(object: &Object, placement: &Placement, leaf: Option<&Leaf>) -> De
         device,
         scheduler: leaf.scheduler.map(Text::from),
         read_ahead_kb: placement.read_ahead_kb,
-        read_ahead_sectors: placement.read_ahead_kb.map(|kb| kb * 2),
         rotational: leaf.rotational,
         fs_type: mount.map(|mount| mount.fs_type.clone().into()),
         mount_point: mount.map(|mount| mount.mount_point.display().to_string().into()),
@@ -57,15 +55,10 @@ fn device_row(object: &Object, placement: &Placement, leaf: Option<&Leaf>) -> De
         logical_block_size: leaf.logical_block_size,
         physical_block_size: leaf.physical_block_size,
         fs_block_size: file_system.map(|file_system| file_system.block_size),
-        optimal_io_size: leaf.optimal_io_size,
-        alignment_offset: leaf.alignment_offset,
-        start_sector: leaf.start_sector,
-        aligned: leaf.aligned,
         size_bytes: leaf.size_bytes,
         read_only: leaf.read_only,
         write_cache: leaf.write_cache.map(Text::from),
         fua: leaf.fua,
-        nomerges: leaf.nomerges.map(i16::from),
         direct_io_align: direct_io::alignment_below(&placement.directory),
         status,
         notes: placement.notes.clone(),
@@ -90,40 +83,4 @@ pub(super) fn leaves_of_server(roots: &Roots) -> (Vec<Leaf>, Vec<String>) {
         }
     }
     (leaves, notes)
-}
-
-#[pg_extern(sql = false)]
-fn io_probe_counters() -> Rows {
-    Rows::answer(|| {
-        let roots = Roots::default();
-        let (leaves, _) = leaves_of_server(&roots);
-        let sampled_at = server::present();
-        let row = |leaf: &Leaf| Some(counters_row(sampled_at, &leaf.name, &leaf.counters(&roots)?));
-        Ok(leaves.iter().filter_map(row).collect())
-    })
-}
-
-fn counters_row(sampled_at: Timestamp, device: &str, counters: &Counters) -> CountersRow {
-    let Counters { reads, writes, discards, flushes, .. } = counters;
-    CountersRow {
-        sampled_at,
-        device: device.to_owned().into(),
-        reads: reads.completed,
-        reads_merged: reads.merged,
-        read_bytes: reads.bytes(),
-        read_ms: reads.ticks_ms.into(),
-        writes: writes.completed,
-        writes_merged: writes.merged,
-        write_bytes: writes.bytes(),
-        write_ms: writes.ticks_ms.into(),
-        discards: discards.map(|discards| discards.completed),
-        discards_merged: discards.map(|discards| discards.merged),
-        discard_bytes: discards.map(|discards| discards.bytes()),
-        discard_ms: discards.map(|discards| discards.ticks_ms.into()),
-        flushes: flushes.map(|flushes| flushes.completed),
-        flush_ms: flushes.map(|flushes| flushes.ticks_ms.into()),
-        in_flight: counters.in_flight,
-        io_ms: counters.io_ticks_ms.into(),
-        weighted_io_ms: counters.weighted_ticks_ms.into(),
-    }
 }

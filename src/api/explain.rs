@@ -25,7 +25,7 @@ use crate::pg::catalog::explain;
 use crate::pg::catalog::facts::qualified_name;
 use crate::pg::catalog::query::Query;
 use crate::pg::storage::buffers::EVICTS_SHARED_BUFFERS;
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 use crate::pg::storage::tablespace::Tablespace;
 
 #[pg_extern(sql = false)]
@@ -98,7 +98,7 @@ fn plausible(measured: &MeasuredTime) -> bool {
 /// What a bitmap scan's time depends on. The size is the present one, as the plan does not tell it.
 fn place(relation: pg_sys::Oid) -> PagePlace {
     let open = Relation::open_for_facts(relation, "io_probe_explain").ok();
-    let source = open.and_then(|relation| relation.source(Fork::Main));
+    let source = open.and_then(|relation| relation.source());
     PagePlace {
         pages: source.map(|source| source.blocks()),
         concurrency: Tablespace::of_relation(relation).io_concurrency(),

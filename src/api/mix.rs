@@ -30,7 +30,6 @@ use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::history::{WatchedLoad, watched_load};
-use crate::pg::storage::relation::Fork;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
@@ -201,7 +200,7 @@ impl Measured {
         let begin = Begin { writes: true, waits, ..Begin::of(Probe::Mix) };
         let (call, relation) = match self.candidate {
             Some(_) => begin.beside_relation(rel)?,
-            None => begin.on_relation(rel, Fork::Main)?,
+            None => begin.on_relation(rel)?,
         };
         if self.writing != Writing::Wal && self.candidate.is_none() {
             relation.relation.file_tablespace().check_may_write()?;

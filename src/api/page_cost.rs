@@ -13,7 +13,6 @@ use crate::call::{Begin, Options, Probe, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, server};
-use crate::pg::storage::relation::Fork;
 
 /// Most densities, and most concurrencies, of a call.
 const MOST_POINTS: usize = 16;
@@ -43,8 +42,8 @@ fn io_probe_page_cost(
         let rel = arguments::relation(rel)?;
 
         let waits = options.waits()?;
-        let (call, relation) = Begin { evicts: wanted.evicts, waits, ..Begin::of(Probe::PageCost) }
-            .on_relation(rel, Fork::Main)?;
+        let (call, relation) =
+            Begin { evicts: wanted.evicts, waits, ..Begin::of(Probe::PageCost) }.on_relation(rel)?;
         let started_at = server::present();
         let mut results = measure(&call, &relation, &wanted)?.results;
         let place = shared::place(&relation);

@@ -25,7 +25,6 @@ use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedRelation, ReadPath
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{JsonbText, Rows, SqlInterval, Text, server};
-use crate::pg::storage::relation::Fork;
 
 /// Most requests of a call: each is a row.
 const MOST_REQUESTS: u32 = 10_000;
@@ -57,8 +56,7 @@ fn io_probe_ping(
         let ping = Ping { count, every, mode, path, seed, limits };
 
         let (writes, waits) = (mode != Mode::Read, options.waits()?);
-        let (call, relation) =
-            Begin { writes, waits, ..Begin::of(Probe::Ping) }.on_relation(rel, Fork::Main)?;
+        let (call, relation) = Begin { writes, waits, ..Begin::of(Probe::Ping) }.on_relation(rel)?;
         if writes {
             relation.relation.file_tablespace().check_may_write()?;
         }

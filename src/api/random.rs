@@ -26,7 +26,6 @@ use crate::call::{
 use crate::error::Result;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::buffers::{Resident, Usage};
-use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{self, Missing, ServerReader};
 
 #[allow(clippy::too_many_arguments, reason = "the SQL signature")]
@@ -54,8 +53,8 @@ fn io_probe_random(
         };
         let waits = options.waits()?;
 
-        let (call, relation) = Begin { evicts: arguments.cold, waits, ..Begin::of(Probe::Random) }
-            .on_relation(rel, Fork::Main)?;
+        let (call, relation) =
+            Begin { evicts: arguments.cold, waits, ..Begin::of(Probe::Random) }.on_relation(rel)?;
         let cached = RefCell::default();
         let target = RandomTarget { arguments: &arguments, call: &call, relation: &relation, cached };
         arguments.paths.iter().enumerate().map(|(index, &path)| target.row(path, index)).collect()
@@ -178,7 +177,7 @@ impl RandomTarget<'_> {
         }
         // A single read is the backend's own, whatever io_method says.
         let account = if depth == 1 { Account::Own } else { server::read_account() };
-        let resident = Resident::new(&self.relation.relation, Fork::Main);
+        let resident = Resident::new(&self.relation.relation);
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let mut fetch_order =
             self.fetch_order(place, server_reader::Random::look(depth), Some(&without_data));

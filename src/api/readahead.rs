@@ -14,7 +14,6 @@ use super::shared::{self, ms, us};
 use crate::call::{Begin, Options, Probe, ProbedRelation, arguments, figure};
 use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, server};
-use crate::pg::storage::relation::Fork;
 
 /// Windows by default, in kB, as the SQL signature says.
 pub(super) const WINDOWS_KB: [i32; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
@@ -40,7 +39,7 @@ fn io_probe_readahead(
 
         let waits = options.waits()?;
         let (call, relation) =
-            Begin { evicts: true, waits, ..Begin::of(Probe::Readahead) }.on_relation(rel, Fork::Main)?;
+            Begin { evicts: true, waits, ..Begin::of(Probe::Readahead) }.on_relation(rel)?;
         let started_at = server::present();
         let (windows, _) = measure(&call, &relation, &windows, limits)?;
         Ok(windows.into_iter().map(|window| row(window, &relation, started_at)).collect())

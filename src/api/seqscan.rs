@@ -25,7 +25,6 @@ use crate::call::{
 use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::buffers::{self, Resident, Usage};
-use crate::pg::storage::relation::Fork;
 use crate::pg::storage::server_reader::{Sequential, ServerReader};
 
 /// Request size in kB that, at [`DEPTH`], was as fast as any other on every device measured. Both together
@@ -36,7 +35,6 @@ const DEPTH: u32 = 8;
 /// Most buffers of the direct path, in kB: a backend should not take more.
 const MAX_BUFFERS_KB: u64 = 128 << 10;
 
-#[allow(clippy::too_many_arguments, reason = "the SQL signature")]
 #[pg_extern(sql = false)]
 fn io_probe_seqscan(
     rel: Option<pg_sys::Oid>,
@@ -45,7 +43,6 @@ fn io_probe_seqscan(
     cold: Option<bool>,
     depth: Option<i32>,
     chunk_kb: Option<i32>,
-    fork: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
@@ -59,7 +56,6 @@ fn io_probe_seqscan(
             cold: cold.unwrap_or(false),
             chunk_blocks,
             depth,
-            fork: Fork::parse(fork.as_deref())?.unwrap_or(Fork::Main),
             start: options.count(OptionName::StartBlk, 0)?.unwrap_or(0),
         };
         scan.rows(rel, options.waits()?)
@@ -87,22 +83,21 @@ pub(super) struct Seqscan {
     cold: bool,
     chunk_blocks: u64,
     depth: u32,
-    fork: Fork,
     limits: Limits,
     start: u64,
 }
 
 impl Seqscan {
-    /// A scan from the start of the main fork, in requests of the usual size; `limits` are a path's.
+    /// A scan from the start, in requests of the usual size; `limits` are a path's.
     pub(super) fn usual(paths: Vec<ReadPath>, cold: bool, limits: Limits) -> Result<Self> {
         let (chunk_blocks, depth) = requests(None, None)?;
-        Ok(Self { paths, cold, chunk_blocks, depth, fork: Fork::Main, limits, start: 0 })
+        Ok(Self { paths, cold, chunk_blocks, depth, limits, start: 0 })
     }
 
     /// Scans a relation: a row for each path.
     pub(super) fn rows(&self, rel: pg_sys::Oid, waits: bool) -> Result<Vec<SeqscanRow>> {
         let (call, relation) =
-            Begin { evicts: self.cold, waits, ..Begin::of(Probe::Seqscan) }.on_relation(rel, self.fork)?;
+            Begin { evicts: self.cold, waits, ..Begin::of(Probe::Seqscan) }.on_relation(rel)?;
         self.check_start(&relation)?;
         let target = SeqscanTarget { scan: self, call: &call, relation: &relation };
         self.paths.iter().enumerate().map(|(index, &path)| target.row(path, index)).collect()
@@ -260,9 +255,9 @@ impl SeqscanTarget<'_> {
 
     fn server(&self, blocks: Range<u64>) -> Outcome<PathScan> {
         let account = server::read_account();
-        let (relation, fork) = (&self.relation.relation, self.scan.fork);
-        let resident = Resident::new(relation, fork);
-        let mut reader = ServerReader::sequential(relation, fork, self.scan.cold.then_some(&resident));
+        let relation = &self.relation.relation;
+        let resident = Resident::new(relation);
+        let mut reader = ServerReader::sequential(relation, self.scan.cold.then_some(&resident));
         // A block that is in a buffer has data, also when it was never written to its file.
         let without_data = |part: &Part, holes| resident.remove_from(part, holes);
         let run = self.run(ReadPath::Server, blocks, Some(&without_data));

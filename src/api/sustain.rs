@@ -25,7 +25,6 @@ use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedRelation, argument
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
-use crate::pg::storage::relation::Fork;
 
 /// Most slices of a pattern: each is a row, and keeps its latencies.
 const MOST_SLICES: u128 = 500;
@@ -67,7 +66,7 @@ fn io_probe_sustain(
         let _memory = memory::hold(patterns.len() * slices * LATENCIES)?;
         let sustained = Sustaining { patterns, every, depth, seed, limits };
         let (call, relation) =
-            Begin { waits: options.waits()?, ..Begin::of(Probe::Sustain) }.on_relation(rel, Fork::Main)?;
+            Begin { waits: options.waits()?, ..Begin::of(Probe::Sustain) }.on_relation(rel)?;
         sustained.rows(&call, &relation)
     })
 }

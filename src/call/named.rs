@@ -4,7 +4,6 @@ use io_probe_core::measure::sync::Section;
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::Text;
-use crate::pg::storage::relation::Fork;
 
 /// What has a name in arguments and results.
 pub(crate) trait NamedEnum: Copy + PartialEq + 'static {
@@ -99,8 +98,6 @@ macro_rules! named {
     };
 }
 pub(crate) use named;
-
-named!(Fork, "fork", "forks", { Main = "main", FreeSpace = "fsm", Visibility = "vm", Init = "init" });
 
 named!(Section, "section", "sections", every "all", {
     OneWrite = "one_write",

@@ -56,7 +56,6 @@ probes! {
     Report = ("io_probe_report", COLD, "writes => true needs", Recorded::LargestTable);
     Iostat = ("io_probe_iostat", "", "", Recorded::Server);
     Device = ("io_probe_device", "", "", Recorded::Server);
-    Counters = ("io_probe_counters", "", "", Recorded::Server);
     Cache = ("io_probe_cache", "", "", Recorded::Server);
     Evict = ("io_probe_evict", "", "", Recorded::Never);
     Correlation = ("io_probe_correlation", "", "", Recorded::Never);

@@ -9,7 +9,6 @@ use io_probe_core::machine::device::{self, Placement, Roots};
 use io_probe_core::machine::observer::Observer;
 use pgrx::pg_sys;
 
-use super::named::NamedEnum;
 use super::probe::Probe;
 use super::{Call, Failure, Outcome, admission, stop_if};
 use crate::error::{Error, Result};
@@ -17,11 +16,10 @@ use crate::gucs;
 use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::Interrupts;
 use crate::pg::storage::buffers;
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 
 pub(crate) struct ProbedRelation {
     pub(crate) relation: Relation,
-    fork: Fork,
     pub(crate) source: RelationFiles,
     pub(crate) placement: Placement,
     pub(crate) roots: Roots,
@@ -35,20 +33,20 @@ pub(crate) struct ProbedRelation {
 }
 
 impl ProbedRelation {
-    /// Opens a fork of a relation to read it, for a call of this probe that has begun.
-    pub(crate) fn open(rel: pg_sys::Oid, fork: Fork, probe: Probe) -> Result<Self> {
+    /// Opens a relation to read it, for a call of this probe that has begun.
+    pub(crate) fn open(rel: pg_sys::Oid, probe: Probe) -> Result<Self> {
         let relation = Relation::open_to_read(rel, probe.function())?;
         relation.check_is_built()?;
-        let source = relation.source(fork).ok_or_else(|| {
-            Error::invalid(format!("relation \"{}\" has no fork \"{}\"", relation.name(), fork.name()))
+        let source = relation.source().ok_or_else(|| {
+            Error::undefined_relation(format!("relation \"{}\" has no files", relation.name()))
         })?;
         let roots = Roots::default();
         let placement = device::locate(&relation.directory(), &roots);
         let has_own_cache = page_cache::is_own_at(&relation.directory());
         let interrupts = Interrupts::of(relation.locked());
         let _descriptors = Reserved::of(&source);
-        let apart = if fork == Fork::Main { relation.toast_note() } else { None };
-        Ok(Self { relation, fork, source, placement, roots, has_own_cache, apart, interrupts, _descriptors })
+        let apart = relation.toast_note();
+        Ok(Self { relation, source, placement, roots, has_own_cache, apart, interrupts, _descriptors })
     }
 
     /// Notes for any row about it.
@@ -94,11 +92,11 @@ impl ProbedRelation {
     /// a probe will count. Not from a cache of the file system's own: see `reads_of_device`.
     pub(crate) fn evict(&self, call: &Call, blocks: Range<u64>) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);
-        stop_if(buffers::evict_blocks(&self.relation, self.fork, &blocks, &mut should_stop))?;
+        stop_if(buffers::evict_blocks(&self.relation, &blocks, &mut should_stop))?;
         stop_if(self.source.evict(blocks, &mut should_stop, &mut |_| ())?)
     }
 
-    /// Evicts the whole fork, and the relation's other forks from shared buffers. What others use of it is
+    /// Evicts the whole relation, its other forks from shared buffers only. What others use of it is
     /// written, too.
     pub(crate) fn evict_all(&self, call: &Call) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);

@@ -1,4 +1,4 @@
-//! Facts that are only read: devices, their counters, caches, running probes, what is possible here.
+//! Facts that are only read: devices, caches, running probes, what is possible here.
 
 use crate::function::{Function, LOOK, MEASURE, Returns, required};
 use crate::row::{Row, row};
@@ -20,8 +20,6 @@ row! {
         scheduler: Option<Text>,
         /// Readahead window in kB. An open file keeps the window with which it was opened
         read_ahead_kb: Option<u64>,
-        /// read_ahead_kb in sectors of 512 bytes, as blockdev --getra
-        read_ahead_sectors: Option<u64>,
         /// Does the device report that it rotates? Virtual disks often report this wrongly
         rotational: Option<bool>,
         /// Type of the file system
@@ -52,14 +50,6 @@ row! {
         physical_block_size: Option<u64>,
         /// Allocation unit of the file system in bytes
         fs_block_size: Option<u64>,
-        /// Request size in bytes that the device prefers; 0 if it reports none
-        optimal_io_size: Option<u64>,
-        /// Number of bytes by which the device is not aligned
-        alignment_offset: Option<i64>,
-        /// First sector of the partition
-        start_sector: Option<u64>,
-        /// Does the partition start on a boundary of physical_block_size and optimal_io_size?
-        aligned: Option<bool>,
         /// Size of the device in bytes
         size_bytes: Option<u64>,
         /// Is the device read only?
@@ -69,58 +59,12 @@ row! {
         write_cache: Option<Text>,
         /// Can a single write pass the device's volatile cache (Force Unit Access)?
         fua: Option<bool>,
-        /// 0: the kernel merges requests; 1: only in simple cases; 2: never
-        nomerges: Option<i16>,
         /// O_DIRECT requires multiples of this many bytes; 0: O_DIRECT is not possible
         direct_io_align: Option<u64>,
         /// ok; unsupported: no block device is known behind the directory
         status: &'static str,
         /// What could not be found out, and why
         notes: Vec<String>,
-    }
-}
-
-row! {
-    /// one device
-    row CountersRow "counters" everyday [] {
-        /// When the counters were read
-        sampled_at: Timestamp,
-        /// Kernel name of the device, such as vda
-        device: Text,
-        /// Reads completed
-        reads: u64,
-        /// Reads merged into queued ones
-        reads_merged: u64,
-        /// Bytes read
-        read_bytes: u64,
-        /// Sum of the ms that reads took, with queueing. Each counter in ms starts again at 0 after 2^32 ms
-        read_ms: u64,
-        /// Writes completed
-        writes: u64,
-        /// Writes merged into queued ones
-        writes_merged: u64,
-        /// Bytes written
-        write_bytes: u64,
-        /// Sum of the ms that writes took
-        write_ms: u64,
-        /// Discards completed; this column and the next three are NULL before Linux 4.18
-        discards: Option<u64>,
-        /// Discards merged into queued ones
-        discards_merged: Option<u64>,
-        /// Bytes discarded
-        discard_bytes: Option<u64>,
-        /// Sum of the ms that discards took
-        discard_ms: Option<u64>,
-        /// Flushes completed; this column and flush_ms are NULL before Linux 5.5
-        flushes: Option<u64>,
-        /// Sum of the ms that flushes took
-        flush_ms: Option<u64>,
-        /// Requests in flight when the counters were read
-        in_flight: u64,
-        /// Number of ms with a request in flight
-        io_ms: u64,
-        /// Sum of the ms that all requests took
-        weighted_io_ms: u64,
     }
 }
 
@@ -208,14 +152,6 @@ pub const FUNCTIONS: &[Function] = &[
         comment: "\
             Shows the devices behind the tablespaces, the WAL and temporary files, and their settings. Reads \
             /proc and /sys, and causes no I/O. pg_monitor may call it",
-        ..LOOK
-    },
-    Function {
-        name: "counters",
-        returns: Returns::Rows(&CountersRow::TYPE, 4),
-        comment: "\
-            Shows cumulative counters of the server's devices, since each device appeared. Causes no I/O. \
-            pg_monitor may call it",
         ..LOOK
     },
     Function {

@@ -55,11 +55,6 @@ row! {
         over_read: Option<f64>,
         /// Latency of the first fetch in us. No other time includes it
         warmup_us: Option<f64>,
-        /// Mean response time in us: from when max_iops schedules a fetch to its end. NULL unless depth is 1
-        /// and max_iops is the only rate limit
-        response_avg_us: Option<f64>,
-        /// 99th percentile of response time, in us
-        response_p99_us: Option<f64>,
         /// Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not
         /// read
         hole_blks: Option<u64>,

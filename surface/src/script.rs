@@ -18,7 +18,7 @@ struct Part {
 }
 
 const PARTS: &[Part] = &[
-    Part::of("Facts that are only read: devices, their counters, caches, running probes", facts::FUNCTIONS),
+    Part::of("Facts that are only read: devices, caches, running probes", facts::FUNCTIONS),
     Part::of("The timed scan", seqscan::FUNCTIONS),
     Part::of("Random fetches of single blocks", random::FUNCTIONS),
     Part::of("Random fetches at several depths", depth::FUNCTIONS),

@@ -47,7 +47,7 @@ row! {
         /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
         /// sessions (io_workers)
         device_source: Option<&'static str>,
-        /// Blocks of the fork
+        /// Blocks of the relation
         blks_total: u64,
         /// Size of the requests in kB; NULL if the server decides
         chunk_kb: Option<u64>,
@@ -56,8 +56,6 @@ row! {
         /// pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer,
         /// PrefetchBuffer or a read stream
         engine: Option<Text>,
-        /// Fork of the relation: main, fsm, vm or init
-        fork: &'static str,
         /// When the call started; if it has several paths, when this path started
         started_at: Timestamp,
         ..place: PlaceColumns,
@@ -82,7 +80,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("cold", "boolean", "false"),
         optional("depth", "integer", "NULL"),
         optional("chunk_kb", "integer", "NULL"),
-        optional("fork", "text", "'main'"),
         options(OPTIONS),
     ],
     returns: Returns::Rows(&SeqscanRow::TYPE, 3),

@@ -12,8 +12,6 @@ words! {
     SqlType {
         /// `boolean`
         Boolean = "boolean",
-        /// `smallint`
-        Smallint = "smallint",
         /// `integer`
         Integer = "integer",
         /// `bigint`
@@ -40,8 +38,6 @@ pub enum SqlValue {
     Null,
     /// `boolean`
     Bool(bool),
-    /// `smallint`
-    Int2(i16),
     /// `integer`
     Int4(i32),
     /// `bigint`
@@ -106,7 +102,6 @@ pub(crate) use column_types;
 
 column_types! {
     bool: Boolean = |value| SqlValue::Bool(value);
-    i16: Smallint = |value| SqlValue::Int2(value);
     i32: Integer = |value| SqlValue::Int4(value);
     i64: Bigint = |value| SqlValue::Int8(value);
     // A figure that can't be computed is not known.

@@ -4,7 +4,7 @@
 //! [`FetchRecord`] has what came of them. At depth 1 the end of one request is the start of the next, so that
 //! one reading of the clock is enough. At a greater depth a request ends when it is seen to be done. It is a
 //! closed loop: these are service times. Under a rate limit there is a schedule too, which is kept when a
-//! request is late, and response times are taken from when a request was due.
+//! request is late.
 //!
 //! The rate is over the wall clock of what is timed. Left out of it are the first request (warm-up, given
 //! apart), and at a depth over 1 the time in which the queue is being filled or emptied, with the requests
@@ -73,9 +73,6 @@ pub struct RandomRun {
     pub slowed: Option<f64>,
     /// From issue to completion.
     pub latencies: Latencies,
-    /// From when the schedule wanted a request to its completion; None unless each is due at a moment of its
-    /// own.
-    pub responses: Option<Latencies>,
     /// Latencies by tier: shared, os, device.
     pub by_tier: [Slice; 3],
     /// The first request, in nanoseconds; None where single latencies are not known.
@@ -106,9 +103,6 @@ impl RandomRun {
     /// This run and a later one as one, without an interval.
     fn plus(mut self, later: RandomRun) -> RandomRun {
         self.latencies.absorb(&later.latencies);
-        if let (Some(all), Some(more)) = (&mut self.responses, &later.responses) {
-            all.absorb(more);
-        }
         for (all, more) in self.by_tier.iter_mut().zip(&later.by_tier) {
             *all = all.plus(*more);
         }

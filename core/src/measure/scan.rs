@@ -220,7 +220,7 @@ impl Scanning<'_> {
                 break;
             }
             if let Some(due) = self.bursts.paid_by(self.watch.rated().work + length) {
-                self.watch.wait_until(due, false);
+                self.watch.wait_until(due);
                 if self.watch.stop().is_some() {
                     break;
                 }
@@ -231,7 +231,7 @@ impl Scanning<'_> {
             self.watch.budget().spend(came.end - came.start);
             self.rated_holes += holes.whole_blocks(came, self.run.block_size());
             let due = self.bursts.due_after(self.watch.rated(), self.watch.last());
-            let waits = self.watch.wait_until(due, false);
+            let waits = self.watch.wait_until(due);
             self.bursts.fit(due, self.watch.last(), waits);
             part.blocks.start = end;
             if self.watch.stop().is_some() || end < start + length {

@@ -37,10 +37,6 @@ const BURST_NS: u64 = 10_000_000;
 /// Long sleeps are cut into pieces of this length, so that there is a look for reasons to stop in between.
 pub(crate) const NAP: Duration = Duration::from_millis(10);
 
-/// A sleep lasts about this much longer than it should, in nanoseconds: the kernel's timer slack and the way
-/// back.
-const OVERSLEEP_NS: u64 = 80_000;
-
 /// Why a run ended before it had done everything it was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -308,23 +304,6 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Like [`Budget::sleep_until`], but wakes a little before and looks at the clock until the moment has
-    /// come: it is not late by the timer.
-    pub(crate) fn wait_for_moment(&mut self, when: u64) -> Option<Stop> {
-        if let Some(stop) = self.sleep_until(when.saturating_sub(OVERSLEEP_NS)) {
-            return Some(stop);
-        }
-        loop {
-            let now = self.clock.now();
-            if now >= when {
-                return None;
-            }
-            if let Some(stop) = self.check(now) {
-                return Some(stop);
-            }
-        }
-    }
-
     /// Sleeps for `length`, at most [`NAP`], and says whether there is a reason to stop. It sleeps a tenth of
     /// [`NAP`] at least, since a loop that looks for something must not spin.
     pub(crate) fn nap(&mut self, length: Duration) -> Option<Stop> {
@@ -502,15 +481,6 @@ mod tests {
         let mut budget = Budget::unlimited(&clock, &mut should_stop);
         let end = clock.now() + 60_000_000_000;
         assert_eq!(budget.sleep_until(end), Some(Stop::LockWaiter));
-    }
-
-    #[test]
-    fn a_moment_is_waited_for_without_being_late() {
-        let mut should_stop = || None;
-        let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
-        let when = Monotonic.now() + 2_000_000;
-        assert_eq!(budget.wait_for_moment(when), None);
-        assert!(Monotonic.now() >= when);
     }
 
     #[test]

@@ -151,20 +151,22 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Waits until something is due, `to_the_moment` so that it is not late by the timer. False if it is due
-    /// already, or all is over.
-    pub(crate) fn wait_until(&mut self, due: u64, to_the_moment: bool) -> bool {
+    /// Waits until something is due. False if it is due already, or all is over.
+    pub(crate) fn wait_until(&mut self, due: u64) -> bool {
         let early = self.stop.is_none() && self.last < due;
         if early {
             self.hold_back();
             let budget = &mut self.budget;
-            self.stop = if to_the_moment {
-                budget.wait_for_moment(due)
-            } else {
-                self.waits.leave_out(|| budget.sleep_until(due))
-            };
+            self.stop = self.waits.leave_out(|| budget.sleep_until(due));
         }
         early
+    }
+
+    /// Waits until something is due, which makes no part of the times. Breaks when the run shall end.
+    pub fn pause_until(&mut self, due: u64) -> ControlFlow<()> {
+        self.wait_until(due);
+        self.begin();
+        self.flow()
     }
 
     /// Notes that a limit holds the run back: its times are not the device's.
@@ -295,14 +297,14 @@ mod tests {
     fn a_wait_is_known_and_is_no_time_of_the_loop() {
         timed(Limits::none(), |clock, watch| {
             watch.rate(true);
-            assert!(!watch.wait_until(0, false) && !watch.is_throttled());
-            assert!(watch.wait_until(3_000_000, false) && watch.is_throttled());
+            assert!(!watch.wait_until(0) && !watch.is_throttled());
+            assert!(watch.wait_until(3_000_000) && watch.is_throttled());
             watch.begin();
             clock.advance(20);
             let _ = watch.done(1);
             assert_eq!(watch.rated(), Slice { ns: 20, work: 1 });
             watch.end(Stop::Bytes);
-            assert!(!watch.wait_until(9_000_000, false) && watch.now() == 3_000_020);
+            assert!(!watch.wait_until(9_000_000) && watch.now() == 3_000_020);
         });
     }
 }

@@ -35,10 +35,9 @@ pub(super) fn row(
     let latencies = timed.map(|run| &run.latencies);
     let tiers_known = tiers.is_some() || run.is_some_and(|run| run.with_data() == 0);
     let [shared, os, device] = timed.filter(|_| tiers_known).map(|run| run.by_tier).unwrap_or_default();
-    // In a queue a hit waits until it is seen, and it is not known when a place was free and a request due.
+    // In a queue a hit waits until it is seen.
     let depth = found.map_or(target.arguments.depth, |found| found.way.depth);
     let is_single = depth == 1;
-    let responses = timed.filter(|_| is_single).and_then(|run| run.responses.as_ref());
     let block_size = target.relation.block_size();
     let asked = device_blocks.map(|blocks| blocks * block_size).filter(|bytes| *bytes > 0 && timed.is_some());
     Ok(RandomRow {
@@ -61,8 +60,6 @@ pub(super) fn row(
         device_source: found.filter(|_| device_bytes.is_some()).map(|found| device_source(found.way.account)),
         over_read: device_bytes.zip(asked).map(|(bytes, asked)| figure(bytes as f64 / asked as f64)),
         warmup_us: timed.and_then(|run| run.warmup_ns).map(|ns| us(ns as f64)),
-        response_avg_us: responses.and_then(|responses| responses.total().ns_each()).map(us),
-        response_p99_us: responses.and_then(|responses| responses.quantile(0.99)).map(|ns| us(ns as f64)),
         hole_blks: run.map(|run| run.holes),
         blks_total: target.relation.source.blocks(),
         depth,

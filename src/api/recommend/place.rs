@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::advice::{Found, Lacking, Recommendation, Setting};
 use crate::call::{Call, NamedEnum, Probe, ProbedRelation, stop_if};
 use crate::pg::catalog::facts::{self, SettingValue, UserTable, qualified_name};
-use crate::pg::storage::relation::{Fork, Held, Relation};
+use crate::pg::storage::relation::{Held, Relation};
 use crate::pg::storage::tablespace::Tablespace;
 
 /// Fewest bytes of a relation to measure: a smaller one says too little.
@@ -162,7 +162,7 @@ impl TablespaceTarget {
         let Some(_held) = Held::take(relation.oid) else {
             return Err(Lacking::unknown(LOCKED));
         };
-        let probed = match ProbedRelation::open(relation.oid, Fork::Main, Probe::Recommend) {
+        let probed = match ProbedRelation::open(relation.oid, Probe::Recommend) {
             Ok(probed) => probed,
             Err(_) if self.named.is_none() => return Err(Lacking::Gone),
             Err(error) => return Err(error.into()),

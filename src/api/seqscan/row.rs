@@ -58,7 +58,6 @@ pub(super) fn row(
         chunk_kb: requests.map(|(blocks, _)| blocks * block_size / 1024),
         depth: requests.map(|(_, depth)| depth),
         engine: run.map(|run| run.engine.clone()),
-        fork: target.scan.fork.name(),
         started_at: run.map_or(tried_at, |run| run.began),
         place: shared::place(target.relation),
         interval: shared::interval_of_time(rated.and_then(|scan| scan.interval), &mut caveats),

@@ -84,7 +84,6 @@ impl Rows {
 fn type_of(column: &Column) -> pg_sys::Oid {
     match column.sql_type {
         SqlType::Boolean => pg_sys::BOOLOID,
-        SqlType::Smallint => pg_sys::INT2OID,
         SqlType::Integer => pg_sys::INT4OID,
         SqlType::Bigint => pg_sys::INT8OID,
         SqlType::DoublePrecision => pg_sys::FLOAT8OID,
@@ -101,7 +100,6 @@ fn datum(value: SqlValue) -> Option<pg_sys::Datum> {
     match value {
         SqlValue::Null => None,
         SqlValue::Bool(value) => value.into_datum(),
-        SqlValue::Int2(value) => value.into_datum(),
         SqlValue::Int4(value) => value.into_datum(),
         SqlValue::Int8(value) | SqlValue::Timestamp(value) => value.into_datum(),
         SqlValue::Float8(value) => value.into_datum(),

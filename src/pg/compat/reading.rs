@@ -7,6 +7,9 @@ use pgrx::pg_sys;
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use crate::pg::settings;
 
+/// The fork that is read: the one with the relation's data.
+const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
+
 pub(in crate::pg) trait Blocks {
     /// All is ready; the first read comes next.
     fn begin(&mut self);
@@ -93,14 +96,13 @@ fn pinned_by_bitmap(concurrency: u32) -> u32 {
 /// `relation` must be open and locked, the block must exist.
 pub(in crate::pg) unsafe fn read_block(
     relation: pg_sys::Relation,
-    fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
     ring: pg_sys::BufferAccessStrategy,
 ) -> pg_sys::Buffer {
     // SAFETY: the caller vouches for relation and block; the pin is released at once.
     unsafe {
         let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
-        let buffer = pg_sys::ReadBufferExtended(relation, fork, block, mode, ring);
+        let buffer = pg_sys::ReadBufferExtended(relation, MAIN, block, mode, ring);
         pg_sys::ReleaseBuffer(buffer);
         buffer
     }
@@ -113,7 +115,6 @@ pub(in crate::pg) unsafe fn read_block(
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub(in crate::pg) unsafe fn read_blocks(
     relation: pg_sys::Relation,
-    fork: pg_sys::ForkNumber::Type,
     ring: pg_sys::BufferAccessStrategy,
     ahead: ReadAhead,
     blocks: &mut dyn Blocks,
@@ -122,7 +123,7 @@ pub(in crate::pg) unsafe fn read_blocks(
         // A sequential scan asks for no block ahead.
         let concurrency = if let ReadAhead::Bitmap(concurrency) = ahead { concurrency } else { 0 };
         // SAFETY: the caller vouches for them.
-        return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
+        return unsafe { read_as_bitmap_scan(relation, ring, concurrency, blocks) };
     };
     let mut prefetched = std::collections::VecDeque::with_capacity(depth as usize);
     blocks.begin();
@@ -131,12 +132,12 @@ pub(in crate::pg) unsafe fn read_blocks(
             && let Some(block) = blocks.next()
         {
             // SAFETY: the caller vouches for relation and block.
-            unsafe { pg_sys::PrefetchBuffer(relation, fork, block) };
+            unsafe { pg_sys::PrefetchBuffer(relation, MAIN, block) };
             prefetched.push_back(block);
         }
         let Some(block) = prefetched.pop_front() else { break };
         // SAFETY: the caller vouches for them.
-        let buffer = unsafe { read_block(relation, fork, block, ring) };
+        let buffer = unsafe { read_block(relation, block, ring) };
         blocks.arrived(buffer);
     }
 }
@@ -148,7 +149,6 @@ pub(in crate::pg) unsafe fn read_blocks(
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub(in crate::pg) unsafe fn read_blocks(
     relation: pg_sys::Relation,
-    fork: pg_sys::ForkNumber::Type,
     ring: pg_sys::BufferAccessStrategy,
     ahead: ReadAhead,
     blocks: &mut dyn Blocks,
@@ -156,7 +156,7 @@ pub(in crate::pg) unsafe fn read_blocks(
     #[cfg(feature = "pg17")]
     if let ReadAhead::Bitmap(concurrency) = ahead {
         // SAFETY: the caller vouches for them.
-        return unsafe { read_as_bitmap_scan(relation, fork, ring, concurrency, blocks) };
+        return unsafe { read_as_bitmap_scan(relation, ring, concurrency, blocks) };
     }
     // Not #[pg_guard]: it neither raises an ERROR nor panics, which would end the server, and is called
     // once a block.
@@ -181,7 +181,7 @@ pub(in crate::pg) unsafe fn read_blocks(
                 stream_flags(ahead) as i32,
                 ring,
                 relation,
-                fork,
+                MAIN,
                 Some(next_block),
                 (&raw mut handle).cast(),
                 0,
@@ -208,7 +208,6 @@ pub(in crate::pg) unsafe fn read_blocks(
 #[cfg(not(any(feature = "pg18", feature = "pg19")))]
 unsafe fn read_as_bitmap_scan(
     relation: pg_sys::Relation,
-    fork: pg_sys::ForkNumber::Type,
     ring: pg_sys::BufferAccessStrategy,
     concurrency: u32,
     blocks: &mut dyn Blocks,
@@ -219,7 +218,7 @@ unsafe fn read_as_bitmap_scan(
     blocks.begin();
     while let Some(block) = prefetched.pop_front().or_else(|| blocks.next()) {
         // SAFETY: the caller vouches for relation and block.
-        let buffer = unsafe { read_block(relation, fork, block, ring) };
+        let buffer = unsafe { read_block(relation, block, ring) };
         // From page to page the target doubles, and grows by one with each row, here by one a page. (Were the
         // second page not asked for, the kernel would take neighbours for a sequential scan.)
         let doubled = if target >= most / 2 { most } else { 2 * target };
@@ -228,7 +227,7 @@ unsafe fn read_as_bitmap_scan(
             && let Some(block) = blocks.next()
         {
             // SAFETY: as above.
-            unsafe { pg_sys::PrefetchBuffer(relation, fork, block) };
+            unsafe { pg_sys::PrefetchBuffer(relation, MAIN, block) };
             prefetched.push_back(block);
         }
         blocks.arrived(buffer);

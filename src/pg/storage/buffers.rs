@@ -58,6 +58,12 @@ struct Page {
     is_used_again: bool,
 }
 
+impl Page {
+    fn is_of_main_fork(&self) -> bool {
+        self.fork == Fork::Main.number()
+    }
+}
+
 /// The pages of a relation in shared buffers, or in the session's own for a temporary table. Looks at all
 /// buffer headers without locking them: a count to inform, as that of pg_buffercache is.
 fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
@@ -126,22 +132,21 @@ impl ResidentBlocks {
     }
 }
 
-/// The blocks of a fork that are in buffers, looked up when they are first asked for.
+/// The blocks of a relation that are in buffers, looked up when they are first asked for.
 pub(crate) struct Resident<'a> {
     relation: &'a Relation,
-    fork: Fork,
     /// Ascending.
     blocks: OnceCell<Vec<pg_sys::BlockNumber>>,
 }
 
 impl<'a> Resident<'a> {
-    pub(crate) fn new(relation: &'a Relation, fork: Fork) -> Self {
-        Self { relation, fork, blocks: OnceCell::new() }
+    pub(crate) fn new(relation: &'a Relation) -> Self {
+        Self { relation, blocks: OnceCell::new() }
     }
 
     pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
         self.blocks.get_or_init(|| {
-            let pages = resident_pages(self.relation).filter(|page| page.fork == self.fork.number());
+            let pages = resident_pages(self.relation).filter(Page::is_of_main_fork);
             let mut blocks = or_raise(memory::collect(pages.map(|page| page.block)));
             blocks.sort_unstable();
             blocks.dedup();
@@ -223,18 +228,17 @@ fn flush(relation: &Relation, page: Page) {
     }
 }
 
-/// Makes shared buffers let go of these blocks of a fork, what is dirty of them written, until there is a
-/// reason to stop. Where they don't let go, the relation's dirty pages are written as far as this server may.
+/// Makes shared buffers let go of these blocks, what is dirty of them written, until there is a reason to
+/// stop. Where they don't let go, the relation's dirty pages are written as far as this server may.
 pub(crate) fn evict_blocks(
     relation: &Relation,
-    fork: Fork,
     blocks: &Range<u64>,
     should_stop: &mut StopCheck<'_>,
 ) -> Option<Stop> {
     if !can_evict(relation) {
         return flush_and_evict(relation, should_stop);
     }
-    let is_wanted = |page: &Page| page.fork == fork.number() && blocks.contains(&page.block.into());
+    let is_wanted = |page: &Page| page.is_of_main_fork() && blocks.contains(&page.block.into());
     evict_pages(relation, is_wanted, should_stop)
 }
 

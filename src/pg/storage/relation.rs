@@ -26,6 +26,7 @@ pub(crate) struct Relation {
     _unchanged: Option<Held>,
 }
 
+/// The server's kinds of files of a relation. The blocks of the main fork are the relation's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Fork {
@@ -36,6 +37,17 @@ pub(crate) enum Fork {
 }
 
 impl Fork {
+    pub(crate) const ALL: [Self; 4] = [Self::Main, Self::FreeSpace, Self::Visibility, Self::Init];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::FreeSpace => "fsm",
+            Self::Visibility => "vm",
+            Self::Init => "init",
+        }
+    }
+
     pub(in crate::pg) fn number(self) -> pg_sys::ForkNumber::Type {
         self as pg_sys::ForkNumber::Type
     }
@@ -176,8 +188,18 @@ impl Relation {
         Ok(())
     }
 
-    /// The fork as blocks in files; None where the relation has no such fork.
-    pub(crate) fn source(&self, fork: Fork) -> Option<RelationFiles> {
+    /// Its blocks in files; None where these are gone.
+    pub(crate) fn source(&self) -> Option<RelationFiles> {
+        self.fork(Fork::Main)
+    }
+
+    /// How many blocks it has.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.source().map_or(0, |source| source.blocks())
+    }
+
+    /// A fork as blocks in files; None where the relation has no such fork.
+    pub(crate) fn fork(&self, fork: Fork) -> Option<RelationFiles> {
         // SAFETY: the relation is open and has storage.
         unsafe {
             if !pg_sys::smgrexists(compat::storage_manager(self.relation), fork.number()) {
@@ -193,7 +215,7 @@ impl Relation {
     pub(crate) fn toast_note(&self) -> Option<String> {
         let toast =
             Self::open_if_free(Some(self.form().reltoastrelid).filter(|oid| *oid != pg_sys::InvalidOid)?)?;
-        let (blocks, name) = (toast.main_blocks(), toast.name());
+        let (blocks, name) = (toast.blocks(), toast.name());
         (blocks > 0)
             .then(|| format!("its TOAST table pg_toast.{name} has {blocks} more blocks, not looked at here"))
     }
@@ -201,17 +223,13 @@ impl Relation {
     /// Says how many blocks its indexes have, which are not among its own blocks.
     pub(crate) fn indexes_note(&self) -> Option<String> {
         let indexes = self.indexes().into_iter().filter_map(Self::open_if_free);
-        let blocks: u64 = indexes.map(|index| index.main_blocks()).sum();
+        let blocks: u64 = indexes.map(|index| index.blocks()).sum();
         (blocks > 0).then(|| format!("its indexes have {blocks} more blocks, not looked at here"))
-    }
-
-    fn main_blocks(&self) -> u64 {
-        self.source(Fork::Main).map_or(0, |source| source.blocks())
     }
 
     pub(crate) fn directory(&self) -> PathBuf {
         // SAFETY: the relation is open and has storage.
-        let path = unsafe { compat::fork_path(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM) };
+        let path = unsafe { compat::fork_path(self.relation, Fork::Main.number()) };
         data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
     }
 

@@ -17,9 +17,9 @@ pub(crate) use self::random::{Missing, Random};
 pub(crate) use self::sequential::Sequential;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::Usage;
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 
-/// Reads blocks of a fork through the buffer manager.
+/// Reads blocks of a relation through the buffer manager.
 pub(crate) struct ServerReader<'a, Way> {
     pages: Pages<'a>,
     /// Blocks not to read, ascending: the server could not evict them, and cold was asked for.
@@ -41,10 +41,9 @@ impl<'a, Way> ServerReader<'a, Way> {
     }
 }
 
-/// A fork, and the buffers that its blocks come into. The rings belong to the memory context of the call.
+/// A relation, and the buffers that its blocks come into. The rings belong to the memory context of the call.
 struct Pages<'a> {
     relation: &'a Relation,
-    fork: Fork,
     /// The ring for reads that run no further ahead than in a sequential scan.
     ring: pg_sys::BufferAccessStrategy,
     ring_ahead: Option<pg_sys::BufferAccessStrategy>,
@@ -53,9 +52,9 @@ struct Pages<'a> {
 impl<'a> Pages<'a> {
     /// Pages that come into the ring of a sequential scan; those read ahead, by at most `most`, into a ring
     /// for that.
-    fn new(relation: &'a Relation, fork: Fork, most: Option<ReadAhead>) -> Self {
+    fn new(relation: &'a Relation, most: Option<ReadAhead>) -> Self {
         let ring = compat::ring(ReadAhead::Sequential);
-        Self { relation, fork, ring, ring_ahead: most.map(compat::ring) }
+        Self { relation, ring, ring_ahead: most.map(compat::ring) }
     }
 
     /// Reads a block, as an index scan does, and lets go of it. Returns the buffer that it is in.
@@ -63,7 +62,7 @@ impl<'a> Pages<'a> {
     fn read_one(&self, block: pg_sys::BlockNumber) -> pg_sys::Buffer {
         // SAFETY: the relation is open and locked for as long as it is borrowed, its callers name blocks that
         // exist, and the ring was made in this call.
-        unsafe { compat::read_block(self.relation.as_ptr(), self.fork.number(), block, self.ring) }
+        unsafe { compat::read_block(self.relation.as_ptr(), block, self.ring) }
     }
 
     /// Reads `blocks`, and lets go of each.
@@ -73,6 +72,6 @@ impl<'a> Pages<'a> {
             ReadAhead::By(_) | ReadAhead::Bitmap(_) => self.ring_ahead.unwrap_or(self.ring),
         };
         // SAFETY: as above.
-        unsafe { compat::read_blocks(self.relation.as_ptr(), self.fork.number(), ring, ahead, blocks) }
+        unsafe { compat::read_blocks(self.relation.as_ptr(), ring, ahead, blocks) }
     }
 }

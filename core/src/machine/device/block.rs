@@ -69,7 +69,7 @@ mod tests {
 
     fn fixture() -> Fixture {
         let fixture = Fixture::new();
-        fixture.disk("sda", "8:0").partition("sda", "sda1", "8:1", 2048);
+        fixture.disk("sda", "8:0").partition("sda", "sda1", "8:1");
         fixture.attribute("sda", "stat", STAT).attribute("sda/sda1", "stat", STAT);
         fixture
     }

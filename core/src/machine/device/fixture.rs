@@ -51,12 +51,9 @@ impl Fixture {
     }
 
     /// A partition of a disk that exists.
-    pub fn partition(&self, disk: &str, name: &str, number: &str, start_sector: u64) -> &Self {
+    pub fn partition(&self, disk: &str, name: &str, number: &str) -> &Self {
         let directory = format!("sys/devices/{disk}/{name}");
-        self.device(&directory, name, number)
-            .file(format!("{directory}/partition"), "1")
-            .file(format!("{directory}/alignment_offset"), "0")
-            .file(format!("{directory}/start"), &start_sector.to_string())
+        self.device(&directory, name, number).file(format!("{directory}/partition"), "1")
     }
 
     /// Puts `lower` below `upper`.

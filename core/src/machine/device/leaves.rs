@@ -18,8 +18,6 @@ use super::{DeviceNumber, Mount, Roots, device_directory, text};
 pub(super) struct LeafFound {
     /// Its directory.
     pub disk: PathBuf,
-    /// The directories of those of its partitions through which it was reached; none if it is used whole.
-    pub partitions: Vec<PathBuf>,
     /// The names of the devices above it through which it was reached, such as `dm-0`, each once.
     pub above: Vec<String>,
 }
@@ -82,15 +80,13 @@ pub(super) fn below(devices: Vec<PathBuf>, roots: &Roots, notes: &mut Vec<String
             pending.extend(slaves.into_iter().rev().map(|slave| (slave, above.clone())));
             continue;
         }
-        let partition = (disk != device).then_some(device);
         match leaves.iter_mut().find(|leaf| leaf.disk == disk) {
             Some(leaf) => {
-                leaf.partitions.extend(partition);
                 leaf.above.extend(above);
                 leaf.above.sort_unstable();
                 leaf.above.dedup();
             }
-            None => leaves.push(LeafFound { disk, partitions: partition.into_iter().collect(), above }),
+            None => leaves.push(LeafFound { disk, above }),
         }
     }
     leaves.into_iter().flat_map(|leaf| describe(leaf, roots, notes)).collect()
@@ -101,9 +97,6 @@ fn describe(leaf: LeafFound, roots: &Roots, notes: &mut Vec<String>) -> Vec<Leaf
     if let Some(file) = text(&leaf.disk, "loop/backing_file") {
         notes.push(format!("{name} is a loop device on the file {file}"));
     }
-    if leaf.partitions.len() > 1 {
-        notes.push(format!("{name} is used through {} of its partitions", leaf.partitions.len()));
-    }
     let paths = nvme_paths(&name, roots);
     if paths.is_empty() {
         return vec![leaf];
@@ -111,8 +104,7 @@ fn describe(leaf: LeafFound, roots: &Roots, notes: &mut Vec<String>) -> Vec<Leaf
     notes.push(format!("{name} is an NVMe multipath device, shown by its paths"));
     // What limits the head limits its paths together.
     let above: Vec<String> = leaf.above.into_iter().chain([name]).collect();
-    let path = |disk| LeafFound { disk, partitions: leaf.partitions.clone(), above: above.clone() };
-    paths.into_iter().map(path).collect()
+    paths.into_iter().map(|disk| LeafFound { disk, above: above.clone() }).collect()
 }
 
 /// The paths of the NVMe namespace `nvme<subsystem>n<namespace>`: hidden disks named

@@ -6,8 +6,6 @@
 //!
 //! Source: the kernel's `Documentation/ABI/stable/sysfs-block`.
 
-use std::path::Path;
-
 use super::counters::SECTOR_BYTES;
 use super::leaves::LeafFound;
 use super::{BlockDevice, Counters, Roots, attribute, flag, leaves, text};
@@ -44,53 +42,25 @@ pub struct Leaf {
     pub logical_block_size: Option<u64>,
     /// The smallest unit that is written without read-modify-write, in bytes.
     pub physical_block_size: Option<u64>,
-    /// Preferred size of sustained I/O in bytes, for RAID the stripe; 0 if the device states none.
-    pub optimal_io_size: Option<u64>,
-    /// Bytes from the start of the used partition, or of the disk, to its natural alignment; −1 if the
-    /// kernel found that no alignment is possible.
-    pub alignment_offset: Option<i64>,
-    /// First sector (512 bytes) of the partition that is used; `None` if the disk is used whole or through
-    /// several partitions.
-    pub start_sector: Option<u64>,
-    /// Whether each used partition, or the disk, starts on a boundary of the physical block and of
-    /// `optimal_io_size`. What LVM and md put before the data is not seen here.
-    pub aligned: Option<bool>,
     /// How the kernel treats the device's cache: `write back` (volatile: a sync must flush it) or
     /// `write through`.
     pub write_cache: Option<String>,
     /// Whether a single write can bypass the device's cache (Force Unit Access).
     pub fua: Option<bool>,
-    /// Merging of requests: 0 on, 1 simple merges only, 2 off.
-    pub nomerges: Option<u8>,
 }
 
 impl Leaf {
     /// Reads the facts of a disk.
     pub(super) fn read(found: LeafFound) -> Self {
-        let LeafFound { disk, partitions, above } = found;
+        let LeafFound { disk, above } = found;
         let queue = disk.join("queue");
         let (scheduler, schedulers) =
             text(&queue, "scheduler").map(|line| parse_schedulers(&line)).unwrap_or_default();
-        let optimal_io_size = attribute(&queue, "optimal_io_size");
-        let start = match &partitions[..] {
-            [] => Some(disk.as_path()),
-            [partition] => Some(partition.as_path()),
-            _ => None,
-        };
-        let aligned = if partitions.is_empty() {
-            attribute(&disk, "alignment_offset").map(|offset: i64| offset == 0)
-        } else {
-            partitions
-                .iter()
-                .map(|partition| partition_aligned(partition, optimal_io_size))
-                .reduce(all)
-                .flatten()
-        };
         Leaf {
             name: leaves::name(&disk).unwrap_or_default(),
             above,
             model: text(&disk, "device/model"),
-            size_bytes: attribute(&disk, "size").map(sectors_to_bytes),
+            size_bytes: attribute(&disk, "size").map(|sectors: u64| sectors.saturating_mul(SECTOR_BYTES)),
             read_only: flag(&disk, "ro"),
             rotational: flag(&queue, "rotational"),
             scheduler,
@@ -101,13 +71,8 @@ impl Leaf {
             max_hw_sectors_kb: attribute(&queue, "max_hw_sectors_kb"),
             logical_block_size: attribute(&queue, "logical_block_size"),
             physical_block_size: attribute(&queue, "physical_block_size"),
-            optimal_io_size,
-            alignment_offset: start.and_then(|start| attribute(start, "alignment_offset")),
-            start_sector: start.and_then(|start| attribute(start, "start")),
-            aligned,
             write_cache: text(&queue, "write_cache"),
             fua: flag(&queue, "fua"),
-            nomerges: attribute(&queue, "nomerges"),
         }
     }
 
@@ -115,33 +80,6 @@ impl Leaf {
     pub fn counters(&self, roots: &Roots) -> Option<Counters> {
         BlockDevice::find(&self.name, roots)?.counters()
     }
-}
-
-fn sectors_to_bytes(sectors: u64) -> u64 {
-    sectors.saturating_mul(SECTOR_BYTES)
-}
-
-/// `false` is certain as soon as one is; `true` needs all.
-fn all(a: Option<bool>, b: Option<bool>) -> Option<bool> {
-    match (a, b) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    }
-}
-
-fn partition_aligned(partition: &Path, optimal_io_size: Option<u64>) -> Option<bool> {
-    let start = attribute(partition, "start").map(sectors_to_bytes)?;
-    aligned(start, attribute(partition, "alignment_offset")?, optimal_io_size)
-}
-
-/// Whether a partition that starts at byte `start` lies well. An `optimal_io_size` that is no multiple of 4
-/// kB is a bridge's largest transfer (65,535 sectors are common), not a boundary.
-fn aligned(start: u64, alignment_offset: i64, optimal_io_size: Option<u64>) -> Option<bool> {
-    let on_block = Some(alignment_offset == 0);
-    let on_stripe =
-        optimal_io_size.map(|size| size == 0 || !size.is_multiple_of(4096) || start.is_multiple_of(size));
-    all(on_block, on_stripe)
 }
 
 /// The scheduler in force and all that are offered, from `none [mq-deadline] kyber`. Devices without a
@@ -179,18 +117,5 @@ mod tests {
         assert_eq!(schedulers("none"), ("none".into(), vec!["none".into()]));
         assert_eq!(schedulers("noop cfq").0, "");
         assert_eq!(parse_schedulers(""), (None, None));
-    }
-
-    #[test]
-    fn alignment_follows_block_and_stripe() {
-        const MIB: u64 = 1 << 20;
-        assert_eq!(aligned(MIB, 0, Some(0)), Some(true));
-        assert_eq!(aligned(63 * 512, 512, Some(0)), Some(false));
-        assert_eq!(aligned(MIB, -1, Some(0)), Some(false));
-        assert_eq!(aligned(MIB, 0, Some(192 << 10)), Some(false));
-        assert_eq!(aligned(MIB, 0, Some(256 << 10)), Some(true));
-        assert_eq!(aligned(MIB, 0, Some(65_535 * 512)), Some(true));
-        assert_eq!(aligned(MIB, 0, None), None);
-        assert_eq!(aligned(MIB, 8, None), Some(false));
     }
 }

@@ -14,11 +14,10 @@ fn leaves(placement: &Placement) -> Vec<&str> {
 fn a_partition_gives_way_to_its_disk() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 254:1 / / rw,relatime - ext4 /dev/vda1 rw,discard"]);
-    fixture.disk("vda", "254:0").partition("vda", "vda1", "254:1", 2048);
+    fixture.disk("vda", "254:0").partition("vda", "vda1", "254:1");
     for (name, value) in [
         ("size", "2097152"),
         ("ro", "0"),
-        ("alignment_offset", "0"),
         ("device/model", "Virtual disk  "),
         ("queue/scheduler", "none [mq-deadline] kyber"),
         ("queue/read_ahead_kb", "128"),
@@ -28,10 +27,8 @@ fn a_partition_gives_way_to_its_disk() {
         ("queue/max_hw_sectors_kb", "2147483647"),
         ("queue/logical_block_size", "512"),
         ("queue/physical_block_size", "4096"),
-        ("queue/optimal_io_size", "0"),
         ("queue/write_cache", "write back"),
         ("queue/fua", "0"),
-        ("queue/nomerges", "2"),
         ("stat", "1 2 3 4 5 6 7 8 9 10 11"),
     ] {
         fixture.attribute("vda", name, value);
@@ -57,42 +54,27 @@ fn a_partition_gives_way_to_its_disk() {
         max_hw_sectors_kb: Some(2_147_483_647),
         logical_block_size: Some(512),
         physical_block_size: Some(4096),
-        optimal_io_size: Some(0),
-        alignment_offset: Some(0),
-        start_sector: Some(2048),
-        aligned: Some(true),
         write_cache: Some("write back".into()),
         fua: Some(false),
-        nomerges: Some(2),
     };
     assert_eq!(placement.leaves, [expected]);
     assert_eq!(placement.leaves[0].counters(&fixture.roots()).unwrap().in_flight, 9);
 }
 
 #[test]
-fn a_disk_used_whole_has_no_start_sector() {
+fn what_a_disk_does_not_tell_is_unknown() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 8:0 / / rw - xfs /dev/sda rw"]).disk("sda", "8:0");
-    fixture.attribute("sda", "alignment_offset", "3584").attribute("sda", "device/model", " ");
-    let leaf = &fixture.resolve("/", "8:0").leaves[0];
-    assert_eq!((leaf.start_sector, leaf.alignment_offset, leaf.aligned), (None, Some(3584), Some(false)));
-    // Nothing else was there to be read.
-    let bare = Leaf { alignment_offset: None, aligned: None, ..leaf.clone() };
-    assert_eq!(bare, Leaf { name: "sda".into(), ..Leaf::default() });
-    fixture.attribute("sda", "alignment_offset", "0");
-    assert_eq!(fixture.resolve("/", "8:0").leaves[0].aligned, Some(true));
+    fixture.attribute("sda", "device/model", " ");
+    let leaves = fixture.resolve("/", "8:0").leaves;
+    assert_eq!(leaves, [Leaf { name: "sda".into(), ..Leaf::default() }]);
 }
 
 #[test]
 fn device_mapper_on_a_partition() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 252:0 / /data rw - ext4 /dev/mapper/vg-data rw"]);
-    fixture
-        .disk("sda", "8:0")
-        .partition("sda", "sda2", "8:2", 63)
-        .disk("dm-0", "252:0")
-        .slave("dm-0", "sda2");
-    fixture.attribute("sda/sda2", "alignment_offset", "512").attribute("sda", "queue/optimal_io_size", "0");
+    fixture.disk("sda", "8:0").partition("sda", "sda2", "8:2").disk("dm-0", "252:0").slave("dm-0", "sda2");
     fixture.attribute("dm-0", "queue/read_ahead_kb", "4096").attribute("sda", "queue/read_ahead_kb", "128");
     let placement = fixture.resolve("/data/base", "252:0");
     assert_eq!((placement.top.as_deref(), placement.read_ahead_kb), (Some("dm-0"), Some(4096)));
@@ -100,8 +82,7 @@ fn device_mapper_on_a_partition() {
     // The kernel's default.
     assert_eq!(Placement::default().read_ahead_blocks(8192), 16.0);
     assert_eq!(leaves(&placement), ["sda"]);
-    let leaf = &placement.leaves[0];
-    assert_eq!((leaf.start_sector, leaf.aligned, leaf.read_ahead_kb), (Some(63), Some(false), Some(128)));
+    assert_eq!(placement.leaves[0].read_ahead_kb, Some(128));
 }
 
 #[test]
@@ -109,7 +90,7 @@ fn md_over_two_disks_and_its_partition() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 259:3 / /data rw - ext4 /dev/md0p1 rw"]);
     fixture.disk("sdb", "8:16").disk("sda", "8:0").disk("md0", "9:0").slave("md0", "sdb").slave("md0", "sda");
-    fixture.partition("md0", "md0p1", "259:3", 2048).attribute("md0", "queue/read_ahead_kb", "1024");
+    fixture.partition("md0", "md0p1", "259:3").attribute("md0", "queue/read_ahead_kb", "1024");
     let placement = fixture.resolve("/data", "259:3");
     assert_eq!((placement.top.as_deref(), placement.read_ahead_kb), (Some("md0p1"), Some(1024)));
     assert_eq!(leaves(&placement), ["sda", "sdb"]);
@@ -119,15 +100,14 @@ fn md_over_two_disks_and_its_partition() {
 fn lvm_over_md_lists_each_leaf_once() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 252:2 / /data rw - ext4 /dev/mapper/vg-data rw"]);
-    fixture.disk("sda", "8:0").partition("sda", "sda1", "8:1", 2048);
-    fixture.disk("sdb", "8:16").partition("sdb", "sdb1", "8:17", 2048);
-    fixture.disk("sdc", "8:32").partition("sdc", "sdc1", "8:33", 2048);
+    fixture.disk("sda", "8:0").partition("sda", "sda1", "8:1");
+    fixture.disk("sdb", "8:16").partition("sdb", "sdb1", "8:17");
+    fixture.disk("sdc", "8:32").partition("sdc", "sdc1", "8:33");
     fixture.disk("md0", "9:0").slave("md0", "sda1").slave("md0", "sdb1");
     fixture.disk("md1", "9:1").slave("md1", "sdb1").slave("md1", "sdc1");
     fixture.disk("dm-2", "252:2").slave("dm-2", "md0").slave("dm-2", "md1");
     let placement = fixture.resolve("/data", "252:2");
     assert_eq!(leaves(&placement), ["sda", "sdb", "sdc"]);
-    assert!(placement.leaves.iter().all(|leaf| leaf.start_sector == Some(2048)));
     assert_eq!(placement.notes, [""; 0]);
 }
 
@@ -135,17 +115,12 @@ fn lvm_over_md_lists_each_leaf_once() {
 fn several_partitions_of_one_disk() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 252:0 / / rw - ext4 /dev/dm-0 rw"]).disk("dm-0", "252:0").disk("sda", "8:0");
-    for (name, number, start_sector) in
-        [("sda1", "8:1", 4096), ("sda2", "8:2", 10_240), ("sda3", "8:3", 16_384)]
-    {
-        fixture.partition("sda", name, number, start_sector).slave("dm-0", name);
+    for (name, number) in [("sda1", "8:1"), ("sda2", "8:2"), ("sda3", "8:3")] {
+        fixture.partition("sda", name, number).slave("dm-0", name);
     }
-    fixture.attribute("sda", "queue/optimal_io_size", "2097152");
     let placement = fixture.resolve("/", "252:0");
     assert_eq!(leaves(&placement), ["sda"]);
-    // sda2 starts at 5 MiB, in the middle of an optimal_io_size.
-    assert_eq!((placement.leaves[0].start_sector, placement.leaves[0].aligned), (None, Some(false)));
-    assert_eq!(placement.notes, ["sda is used through 3 of its partitions"]);
+    assert_eq!(placement.notes, [""; 0]);
 }
 
 #[test]
@@ -197,7 +172,7 @@ fn a_btrfs_that_sys_does_not_show_has_an_unknown_readahead() {
 fn a_source_is_found_by_its_kernel_name_where_dev_is_empty() {
     let fixture = Fixture::new();
     fixture.mounts(&["34 27 0:45 / /data rw - fuse /dev/cciss/c0d0p1 rw"]);
-    fixture.disk("cciss!c0d0", "104:0").partition("cciss!c0d0", "cciss!c0d0p1", "104:1", 2048);
+    fixture.disk("cciss!c0d0", "104:0").partition("cciss!c0d0", "cciss!c0d0p1", "104:1");
     let placement = fixture.resolve("/data", "0:45");
     assert_eq!(placement.top.as_deref(), Some("cciss!c0d0p1"));
     assert_eq!(leaves(&placement), ["cciss!c0d0"]);
@@ -275,7 +250,7 @@ fn a_loop_device_names_its_file() {
 fn an_nvme_multipath_device_is_shown_by_its_paths() {
     let fixture = Fixture::new();
     fixture.mounts(&["27 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw"]);
-    fixture.disk("nvme0n1", "259:0").partition("nvme0n1", "nvme0n1p1", "259:1", 2048);
+    fixture.disk("nvme0n1", "259:0").partition("nvme0n1", "nvme0n1p1", "259:1");
     for other in ["nvme0c0n2", "nvme1c0n1", "nvme0cn1", "nvme0cxn1", "nvme0c0n11"] {
         fixture.disk(other, "");
     }
@@ -284,7 +259,6 @@ fn an_nvme_multipath_device_is_shown_by_its_paths() {
     let placement = fixture.resolve("/", "259:1");
     assert_eq!((placement.top.as_deref(), placement.read_ahead_kb), (Some("nvme0n1p1"), Some(128)));
     assert_eq!(leaves(&placement), ["nvme0c0n1", "nvme0c1n1"]);
-    assert_eq!(placement.leaves[0].start_sector, Some(2048));
     assert_eq!(placement.leaves[1].counters(&fixture.roots()).unwrap().reads.completed, 7);
     assert_eq!(placement.notes, ["nvme0n1 is an NVMe multipath device, shown by its paths"]);
 }

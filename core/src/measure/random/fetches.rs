@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::{Fetch, FetchOrder, Found, RandomRun};
 use crate::run::budget::{Budget, Limits, RequestPacer};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{self, Latencies, Slice};
+use crate::stats::{self, Slice};
 
 /// What served a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,6 @@ pub struct InFlight {
     counts: bool,
     /// How long requests in flight had been disturbed when it was issued, in nanoseconds.
     disturbed_before: u64,
-    /// When the schedule of a rate limit wanted it.
-    due: u64,
 }
 
 /// The interrupts of the caller are looked at this often, in nanoseconds.
@@ -83,9 +81,7 @@ impl FetchRecord {
     /// The record of a run that starts at `start`, and whose requests are of `block_size` bytes.
     pub fn start(limits: &Limits, block_size: u32, start: u64) -> Self {
         let pacer = RequestPacer::new(limits, block_size.into(), start);
-        let responses = pacer.is_evenly_spaced().then(Latencies::default);
-        let found = RandomRun { responses, ..RandomRun::default() };
-        Self { pacer, found, next_check: start, ..Self::default() }
+        Self { pacer, next_check: start, ..Self::default() }
     }
 
     /// Leaves the beginning out of the rate.
@@ -106,14 +102,6 @@ impl FetchRecord {
         if self.pacer.is_free() { None } else { self.pacer.early(watch.now()) }
     }
 
-    /// Waits until the clock shows `due`. Breaks when the run shall end.
-    pub fn pause(&self, watch: &mut Stopwatch<'_>, due: u64) -> ControlFlow<()> {
-        // To be late by the timer would make every response late.
-        watch.wait_until(due, self.pacer.is_evenly_spaced());
-        watch.begin();
-        watch.flow()
-    }
-
     /// A request is about to be issued: at `started`, or by others at a time that is not known, so that its
     /// latency won't be known. `counts` is false for one that fills a queue.
     #[inline]
@@ -125,8 +113,8 @@ impl FetchRecord {
         counts: bool,
     ) -> InFlight {
         self.in_flight += 1;
-        let due = self.pacer.issue(self.in_flight, started.unwrap_or(watch.last()));
-        InFlight { fetch, started, counts, disturbed_before: self.disturbed, due }
+        self.pacer.issue(self.in_flight, started.unwrap_or(watch.last()));
+        InFlight { fetch, started, counts, disturbed_before: self.disturbed }
     }
 
     /// Does something that takes a while beside requests in flight: it is not seen meanwhile when they are
@@ -172,7 +160,7 @@ impl FetchRecord {
             && request.counts
             && !self.was_disturbed(&request)
         {
-            self.record(request, served, took, now);
+            self.record(served, took);
         }
         // A fetch that began within the lead belongs to it: so a pause at its end is not rated.
         let is_lead = watch.last() < self.lead.until && watch.blocks() < self.lead.most_blocks;
@@ -208,7 +196,7 @@ impl FetchRecord {
     }
 
     #[inline]
-    fn record(&mut self, request: InFlight, served: Served, took: u64, now: u64) {
+    fn record(&mut self, served: Served, took: u64) {
         match served {
             Served::Shared => self.found.by_tier[0].add(took),
             Served::Os => self.found.by_tier[1].add(took),
@@ -216,9 +204,6 @@ impl FetchRecord {
             Served::Unknown => {}
         }
         self.found.latencies.record(took);
-        if let Some(responses) = &mut self.found.responses {
-            responses.record(now.saturating_sub(request.due));
-        }
     }
 
     #[inline]

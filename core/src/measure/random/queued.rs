@@ -40,7 +40,7 @@ impl BlockReader<Fetches<'_, '_>> for Queued<'_> {
                         }
                         break;
                     }
-                    more = record.pause(watch, due).is_continue();
+                    more = watch.pause_until(due).is_continue();
                     continue;
                 }
                 if fetch_order.next_is_new(watch.budget()) {

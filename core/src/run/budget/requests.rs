@@ -24,8 +24,9 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn due(&self, index: u64) -> u64 {
-        self.start + (index as f64 * self.every_ns) as u64
+    /// When the next request is due.
+    fn due(&self) -> u64 {
+        self.start + (self.issued as f64 * self.every_ns) as u64
     }
 }
 
@@ -81,12 +82,6 @@ impl RequestPacer {
         self.schedule.is_none() && self.busy.is_none()
     }
 
-    /// Is each request due at a moment of its own, which the limits let it keep?
-    #[inline]
-    pub(crate) fn is_evenly_spaced(&self) -> bool {
-        self.busy.is_none() && self.schedule.as_ref().is_some_and(|schedule| schedule.ahead_ns == 0)
-    }
-
     /// The run goes on at `now` after preparations since `before`, for which no request is late.
     pub(crate) fn resume(&mut self, before: u64, now: u64) {
         if let Some(schedule) = &mut self.schedule {
@@ -98,7 +93,7 @@ impl RequestPacer {
     #[inline]
     pub(crate) fn early(&self, now: u64) -> Option<u64> {
         let by_schedule = self.schedule.as_ref().and_then(|schedule| {
-            let due = schedule.due(schedule.issued);
+            let due = schedule.due();
             is_early(now, due, schedule.ahead_ns).then_some(due)
         });
         by_schedule.max(self.rest_after(now))
@@ -110,15 +105,15 @@ impl RequestPacer {
         self.busy.as_ref().and_then(|busy| busy.until(now))
     }
 
-    /// A request is issued, and `in_flight` are in flight with it. Returns when it was due.
+    /// A request is issued, and `in_flight` are in flight with it.
     #[inline]
-    pub(crate) fn issue(&mut self, in_flight: usize, now: u64) -> u64 {
+    pub(crate) fn issue(&mut self, in_flight: usize, now: u64) {
         if let Some(busy) = &mut self.busy {
             busy.see(in_flight, now);
         }
-        let Some(schedule) = &mut self.schedule else { return 0 };
-        schedule.issued += 1;
-        schedule.due(schedule.issued - 1)
+        if let Some(schedule) = &mut self.schedule {
+            schedule.issued += 1;
+        }
     }
 
     /// A request is done, and `in_flight` are still in flight.
@@ -139,10 +134,13 @@ mod tests {
     #[test]
     fn a_late_request_moves_none_of_the_others() {
         let mut pacer = RequestPacer::new(&Limits { max_iops: Some(100), ..Limits::none() }, 8192, 0);
-        assert!(pacer.is_evenly_spaced() && pacer.early(0).is_none());
-        assert_eq!((pacer.issue(1, 35 * MS), pacer.early(36 * MS)), (0, None));
-        assert_eq!((pacer.issue(2, 36 * MS), pacer.issue(3, 37 * MS)), (10 * MS, 20 * MS));
-        assert_eq!((pacer.issue(4, 38 * MS), pacer.early(39 * MS)), (30 * MS, Some(40 * MS)));
+        assert_eq!((pacer.is_free(), pacer.early(0)), (false, None));
+        // Those follow at once that were due meanwhile.
+        for (in_flight, now) in (1..).zip([35 * MS, 36 * MS, 37 * MS, 38 * MS]) {
+            assert_eq!(pacer.early(now), None);
+            pacer.issue(in_flight, now);
+        }
+        assert_eq!(pacer.early(39 * MS), Some(40 * MS));
         // No request is late because of preparations.
         pacer.resume(39 * MS, 1_039 * MS);
         assert_eq!(pacer.early(1_039 * MS), Some(1_040 * MS));

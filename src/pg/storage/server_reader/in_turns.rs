@@ -15,7 +15,7 @@ use super::{Pages, ServerReader};
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::settings;
 use crate::pg::storage::buffers::{Resident, Usage, evict_if_unused};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 
 pub(crate) struct InTurns {
     /// Steps of work on each block that arrives.
@@ -23,9 +23,9 @@ pub(crate) struct InTurns {
 }
 
 impl<'a> ServerReader<'a, InTurns> {
-    /// Reads from the main fork. `most` is the greatest `effective_io_concurrency` that will be asked for.
+    /// Reads a relation. `most` is the greatest `effective_io_concurrency` that will be asked for.
     pub(crate) fn in_turns(relation: &'a Relation, most: u32) -> Self {
-        let pages = Pages::new(relation, Fork::Main, Some(ReadAhead::Bitmap(most)));
+        let pages = Pages::new(relation, Some(ReadAhead::Bitmap(most)));
         Self::new(pages, &[], InTurns { steps: 0 })
     }
 
@@ -47,7 +47,7 @@ impl<'a> ServerReader<'a, InTurns> {
 
     /// Blocks that are in shared buffers now, ascending.
     pub(crate) fn buffered(&self) -> Vec<pg_sys::BlockNumber> {
-        Resident::new(self.pages.relation, Fork::Main).into_blocks()
+        Resident::new(self.pages.relation).into_blocks()
     }
 }
 

@@ -17,7 +17,7 @@ use super::{Pages, ServerReader};
 use crate::pg::backend::server;
 use crate::pg::compat::{self, Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 
 /// What the OS page cache did not have right before; all, where the server reads past it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,11 +62,11 @@ impl Random {
 }
 
 impl<'a> ServerReader<'a, Random> {
-    /// Fetches from the main fork with `depth` reads ahead. Pages that are in `skip` are passed over.
+    /// Fetches with `depth` reads ahead. Pages that are in `skip` are passed over.
     pub(crate) fn random(relation: &'a Relation, depth: u32, skip: Option<&'a Resident<'_>>) -> Self {
         let ahead = (depth > 1).then_some(ReadAhead::By(depth));
         let way = Random { depth, past_cache: server::reads_direct(), missing: Some(Missing::default()) };
-        let pages = Pages::new(relation, Fork::Main, ahead);
+        let pages = Pages::new(relation, ahead);
         Self::new(pages, skip.map(Resident::blocks).unwrap_or_default(), way)
     }
 
@@ -100,7 +100,7 @@ impl<'a> ServerReader<'a, Random> {
     fn one_by_one(&mut self, fetches: &mut Fetches<'_, '_>, watch: &mut Stopwatch<'_>) -> CoreResult<()> {
         loop {
             if let Some(due) = fetches.record.early(watch)
-                && fetches.record.pause(watch, due).is_break()
+                && watch.pause_until(due).is_break()
             {
                 return Ok(());
             }

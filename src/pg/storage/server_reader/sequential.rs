@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use super::{Pages, ServerReader};
 use crate::pg::compat::{Blocks, ReadAhead};
 use crate::pg::storage::buffers::{Resident, Usage};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::relation::Relation;
 
 /// Reads as a sequential scan of a large table goes.
 pub(crate) struct Sequential {
@@ -30,10 +30,10 @@ impl Sequential {
 const BLOCKS_PER_LOOK: u64 = 16;
 
 impl<'a> ServerReader<'a, Sequential> {
-    /// Reads from a fork. Pages that are in `skip` are passed over.
-    pub(crate) fn sequential(relation: &'a Relation, fork: Fork, skip: Option<&'a Resident<'_>>) -> Self {
+    /// Reads a relation. Pages that are in `skip` are passed over.
+    pub(crate) fn sequential(relation: &'a Relation, skip: Option<&'a Resident<'_>>) -> Self {
         let way = Sequential { skipped: 0 };
-        Self::new(Pages::new(relation, fork, None), skip.map(Resident::blocks).unwrap_or_default(), way)
+        Self::new(Pages::new(relation, None), skip.map(Resident::blocks).unwrap_or_default(), way)
     }
 
     /// Blocks that were passed over.
