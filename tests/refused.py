@@ -133,11 +133,14 @@ class Limits(Refusals):
     def test_descriptors_for_workers(self):
         """Each emulated I/O worker opens the relation: those that can't be tried are named, and the others judged."""
         setting = "io_workers" if VERSION == 18 else "io_max_workers"
-        query = rows_of("recommend_full", "probed", settings=[setting], cold=True, duration="2 s", options={"max_bytes": "1GB"})
+        dense_table(self.session, "larger", 4 * BLOCKS)
+        self.addCleanup(self.control.run, "DROP TABLE larger")
+        query = rows_of("recommend_full", "larger", settings=[setting], cold=True, duration="2 s", options={"max_bytes": "1GB"})
         self.session.rows(query)
         with self.limited("nofile", self.number(12)):
             (row,) = self.session.rows(query)
         self.assertEqual(self.holdings.left(), {})
+        self.assertIn("ways", row["evidence"], row["why"])
         refused = {way["workers"]: way["refused"] for way in row["evidence"]["ways"]}
         self.assertRegex(refused.pop(32), "Too many open files")
         self.assertIsNone(refused[2], refused)
