@@ -235,20 +235,26 @@ impl Comparison {
     /// as with independent runs, so that those that are alike may need more. None where none are lacking, or
     /// runs are not what lacks, or more than 1,000 do.
     pub fn more_runs(&self, level: f64, growing: Growing) -> Option<usize> {
-        let of_each = |runs: usize| if growing == Growing::Both { runs.div_ceil(2) } else { runs };
         match (&self.judged, self.unknown) {
-            (_, Some(Unknown::FewRuns)) => Some(of_each(MIN_RUNS.saturating_sub(self.runs)).max(1)),
+            (_, Some(Unknown::FewRuns)) => {
+                let lacking = MIN_RUNS.saturating_sub(self.runs);
+                let of_each = if growing == Growing::Both { lacking.div_ceil(2) } else { lacking };
+                Some(of_each.max(1))
+            }
             (Some(judged), _) if self.verdict(level) == Verdict::CantTell => {
-                let [a, b] = self.compared.map(|runs| runs as f64);
-                let noise = |more: f64| {
-                    let of_a = if growing == Growing::Both { a + more } else { a };
-                    ((1.0 / of_a + 1.0 / (b + more)) / (1.0 / a + 1.0 / b)).sqrt()
-                };
                 let enough = judged.noise_to_tell(level);
-                (1..=MOST_MORE_RUNS).find(|more| noise(*more as f64) < enough)
+                (1..=MOST_MORE_RUNS).find(|more| self.noise_after(*more, growing) < enough)
             }
             _ => None,
         }
+    }
+
+    /// The noise after so many more runs of each side that grows, as a share of what it is now.
+    fn noise_after(&self, more: usize, growing: Growing) -> f64 {
+        let [a, b] = self.compared.map(|runs| runs as f64);
+        let more = more as f64;
+        let of_a = if growing == Growing::Both { a + more } else { a };
+        ((1.0 / of_a + 1.0 / (b + more)) / (1.0 / a + 1.0 / b)).sqrt()
     }
 
     /// What is lacking for a verdict, in a few words; None if nothing is. The sides have these names.

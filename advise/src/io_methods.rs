@@ -35,18 +35,24 @@ pub enum MethodChoice<T> {
 
 /// Compares the other methods with the one in force, by the ratios of their times.
 pub fn io_method<T: Copy>(others: &[(T, Interval)]) -> MethodChoice<T> {
-    let is_surely_better = |ratio: Interval| ratio.high * AS_GOOD < 1.0;
-    let least = |a: &&(T, Interval), b: &&(T, Interval)| a.1.value.total_cmp(&b.1.value);
     let sure = others.iter().filter(|(_, ratio)| is_surely_better(ratio.with_error(EMULATION_ERROR)));
-    if let Some((to, best)) = sure.min_by(least) {
+    if let Some((to, best)) = least(sure) {
         return MethodChoice::Change { to: *to, gain: 1.0 / best.value };
     }
-    let Some((_, best)) = others.iter().min_by(least) else { return MethodChoice::Unmeasured };
+    let Some((_, best)) = least(others.iter()) else { return MethodChoice::Unmeasured };
     if best.value * SEEMS_WORSE < 1.0 && !is_surely_better(*best) {
         MethodChoice::SeemsBetter
     } else {
         MethodChoice::Keep
     }
+}
+
+fn is_surely_better(ratio: Interval) -> bool {
+    ratio.high * AS_GOOD < 1.0
+}
+
+fn least<'a, T>(ways: impl Iterator<Item = &'a (T, Interval)>) -> Option<&'a (T, Interval)> {
+    ways.min_by(|a, b| a.1.value.total_cmp(&b.1.value))
 }
 
 /// The values of a setting that are as good as the best, by the ratios of their times to that of `current`.

@@ -213,14 +213,14 @@ fn flatten(top: &Value) -> Result<Vec<JsonNode<'_>>, PlanError> {
     let mut waiting = vec![(top, None, 0)];
     while let Some((value, parent, level)) = waiting.pop() {
         let position = items.len();
-        let broken = |key| PlanError::Field { node_id: position + 1, key };
-        let fields = value.as_object().ok_or(broken("Plan"))?;
+        let fields = value.as_object().ok_or(PlanError::Field { node_id: position + 1, key: "Plan" })?;
+        let item = JsonNode { position, parent, level, fields };
         let children = match fields.get("Plans") {
-            Some(children) => children.as_array().ok_or(broken("Plans"))?.as_slice(),
+            Some(children) => children.as_array().ok_or(item.broken("Plans"))?.as_slice(),
             None => &[],
         };
         at_most("nodes", position + 1, MOST_NODES)?;
-        items.push(JsonNode { position, parent, level, fields });
+        items.push(item);
         waiting.extend(children.iter().rev().map(|child| (child, Some(position), level + 1)));
     }
     Ok(items)
@@ -247,7 +247,7 @@ impl<'a> JsonNode<'a> {
     }
 
     fn gathers(&self) -> bool {
-        matches!(self.kind(), "Gather" | "Gather Merge")
+        naming::gathers(self.kind())
     }
 
     /// A CTE or an InitPlan: printed below a node that need not be the one that ran it.
@@ -343,11 +343,9 @@ fn node(
     known: [bool; COUNTERS],
     own: [u64; COUNTERS],
 ) -> Result<Node, PlanError> {
-    let ms = |micros: u64| micros as f64 / 1000.0;
     let mut own = own.into_iter().zip(known).map(|(own, known)| known.then_some(own));
     let mut next = || own.next().flatten();
     let target = if item.kind() == "Bitmap Index Scan" { bitmap_heap_scan(items, item) } else { Some(item) };
-    let name = |target: Option<&JsonNode>, key| target.map_or(Ok(None), |target| target.name(key));
     let relation = name(target, "Relation Name")?;
     // A Function Scan has a "Schema" too: the function's.
     let schema = name(target.filter(|_| relation.is_some()), "Schema")?;
@@ -380,6 +378,14 @@ fn node(
     };
     let reads_index = matches!(item.kind(), "Bitmap Index Scan" | "Index Only Scan");
     Ok(Node { row, schema, relation, index, access, is_parallel: item.flag("Parallel Aware"), reads_index })
+}
+
+fn ms(micros: u64) -> f64 {
+    micros as f64 / 1000.0
+}
+
+fn name(item: Option<&JsonNode>, key: &'static str) -> Result<Option<String>, PlanError> {
+    item.map_or(Ok(None), |item| item.name(key))
 }
 
 /// The node that a Bitmap Index Scan works for, past any BitmapAnd and BitmapOr: a Bitmap Heap Scan.

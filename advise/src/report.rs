@@ -86,9 +86,8 @@ fn flat(curve: &[DepthPoint]) -> Option<DepthPoint> {
     (0..curve.len()).take_while(|from| curve[*from].depth <= MOST_FLAT_FROM).find_map(|from| {
         let beyond = &curve[from + 1..];
         let usual = middle(beyond).filter(|_| beyond.len() >= LEAST_BEYOND)?;
-        let over_usual = |point: &DepthPoint| point.iops.value / usual.iops.value;
         let is_level = beyond.iter().all(|point| is_level(point.iops, usual.iops.value));
-        let begins = (1.0 / FLAT..=ON_ALLOWANCE).contains(&over_usual(&curve[from]));
+        let begins = (1.0 / FLAT..=ON_ALLOWANCE).contains(&(curve[from].iops.value / usual.iops.value));
         (is_level && begins).then_some(DepthPoint { depth: curve[from].depth, ..usual })
     })
 }

@@ -61,7 +61,12 @@ impl NodeReads {
             // bytes came from the device.
             None => slept_ms * (device_bytes as f64 / self.read_bytes.max(1) as f64).min(1.0),
         };
-        Some(waited_ms.max(0.0) / self.processes.max(1) as f64)
+        Some(self.of_one(waited_ms.max(0.0)))
+    }
+
+    /// Of a time of all its processes, that of one, as a mean.
+    fn of_one(&self, ms: f64) -> f64 {
+        ms / self.processes.max(1) as f64
     }
 }
 
@@ -98,16 +103,12 @@ pub struct QueryReads {
 impl QueryReads {
     /// A query of these nodes that took `total_ms`, where a byte from the OS page cache takes `ns_per_byte`.
     pub fn of(nodes: &[NodeReads], total_ms: f64, ns_per_byte: Option<f64>) -> Self {
-        let bytes = |of: fn(&NodeReads) -> u64| nodes.iter().map(of).sum();
-        let time = |of: fn(&NodeReads) -> Option<f64>| {
-            nodes.iter().map(|node| Some(of(node)? / node.processes.max(1) as f64)).sum::<Option<f64>>()
-        };
         let sum = NodeReads {
-            read_bytes: bytes(|node| node.read_bytes),
+            read_bytes: nodes.iter().map(|node| node.read_bytes).sum(),
             device_bytes: nodes.iter().map(|node| node.device_bytes).sum(),
-            temp_bytes: bytes(|node| node.temp_bytes),
-            io_ms: time(|node| node.io_ms),
-            temp_ms: time(|node| node.temp_ms),
+            temp_bytes: nodes.iter().map(|node| node.temp_bytes).sum(),
+            io_ms: nodes.iter().map(|node| Some(node.of_one(node.io_ms?))).sum(),
+            temp_ms: nodes.iter().map(|node| Some(node.of_one(node.temp_ms?))).sum(),
             processes: 1,
             ..NodeReads::default()
         };
@@ -189,15 +190,14 @@ pub fn count(value: f64) -> String {
 /// EXPLAIN's text with a line behind the Buffers of each node: that of the node in EXPLAIN's order. None if
 /// the text has another number of nodes.
 pub fn with_reads(text: &str, lines: &[Option<String>]) -> Option<Vec<String>> {
-    let is_node = |(number, line): (usize, &str)| number == 0 || line.trim_start().starts_with("->  ");
     let (mut out, mut node, mut waits) = (Vec::new(), 0, false);
     for (number, line) in text.lines().enumerate() {
-        if is_node((number, line)) {
+        let trimmed = line.trim_start();
+        if number == 0 || trimmed.starts_with("->  ") {
             node += 1;
             waits = true;
         }
         out.push(line.to_owned());
-        let trimmed = line.trim_start();
         if waits && trimmed.starts_with("Buffers: ") {
             let indent = line.len() - trimmed.len();
             let read = lines.get(node - 1)?;

@@ -13,7 +13,7 @@
 //! - Whether the bucket was full at first is not known: it holds at least what was in it.
 //! - A rate that hardly varies may also be all that a device has.
 
-use io_probe_core::stats::{Slice, median, step_down_of_rate};
+use io_probe_core::stats::{Slice, from_middle, median, step_down_of_rate};
 
 /// Parts of the test of steadiness, and its bounds as shares of the mean.
 const PARTS: usize = 5;
@@ -91,10 +91,11 @@ impl Kept {
     fn of(slices: &[Slice], from: usize) -> Option<Self> {
         let slices = &slices[from..];
         let per_s = rate(slices)?;
+        let count = slices.len();
+        let parts = (0..PARTS).map(|part| &slices[part * count / PARTS..(part + 1) * count / PARTS]);
         // A part without any answer has a rate of 0.
-        let part = |part| &slices[part * slices.len() / PARTS..(part + 1) * slices.len() / PARTS];
-        let parts: Vec<f64> = (0..PARTS).map(|number| rate(part(number)).unwrap_or(0.0)).collect();
-        let (range, is_steady) = if slices.len() < PARTS { (None, None) } else { steadiness(&parts) };
+        let rates: Vec<f64> = parts.map(|part| rate(part).unwrap_or(0.0)).collect();
+        let (range, is_steady) = if count < PARTS { (None, None) } else { steadiness(&rates) };
         Some(Self { from, per_s, is_steady, range })
     }
 }
@@ -105,9 +106,8 @@ fn steadiness(parts: &[f64]) -> (Option<f64>, Option<bool>) {
     let most = parts.iter().copied().fold(f64::MIN, f64::max);
     let least = parts.iter().copied().fold(f64::MAX, f64::min);
     let middle = (parts.len() - 1) as f64 / 2.0;
-    let steps = || (0..parts.len()).map(|place| place as f64 - middle);
-    let product: f64 = steps().zip(parts).map(|(step, part)| step * part).sum();
-    let slope = product / steps().map(|step| step * step).sum::<f64>();
+    let product: f64 = from_middle(parts.len()).zip(parts).map(|(step, part)| step * part).sum();
+    let slope = product / from_middle(parts.len()).map(|step| step * step).sum::<f64>();
     let excursion = slope.abs() * 2.0 * middle;
     let range = (most - least) / mean;
     (Some(range), Some(range <= RANGE && excursion <= EXCURSION * mean))
@@ -116,8 +116,7 @@ fn steadiness(parts: &[f64]) -> (Option<f64>, Option<bool>) {
 impl Burst {
     /// In these slices, with the one in which it ended, before a rate was kept. None if none was faster.
     fn before(slices: &[Slice], kept: f64) -> Option<Self> {
-        let seconds = |slice: &Slice| slice.ns as f64 / 1e9;
-        let beyond: f64 = slices.iter().map(|slice| slice.work as f64 - kept * seconds(slice)).sum();
+        let beyond: f64 = slices.iter().map(|slice| slice.work as f64 - kept * (slice.ns as f64 / 1e9)).sum();
         let per_s = 1e9 / median(&Slice::times(slices.split_last()?.1))?;
         (per_s > kept && beyond > 0.0).then(|| Self {
             per_s,
@@ -138,8 +137,13 @@ fn rate(slices: &[Slice]) -> Option<f64> {
 fn rounded(value: f64) -> Option<f64> {
     let power = 10f64.powf(value.log10().floor());
     let numbers = FIRST_DIGITS.iter().chain(&[10.0]).map(|digits| digits * power);
-    let off = |round: f64| (value / round - 1.0).abs();
-    numbers.filter(|round| off(*round) <= ROUND).min_by(|a, b| off(*a).total_cmp(&off(*b)))
+    let near = numbers.filter(|round| off(value, *round) <= ROUND);
+    near.min_by(|a, b| off(value, *a).total_cmp(&off(value, *b)))
+}
+
+/// How far `a` is from `b`, as a share of that.
+fn off(a: f64, b: f64) -> f64 {
+    (a / b - 1.0).abs()
 }
 
 /// What a cap counts.
@@ -157,11 +161,10 @@ pub enum Counts {
 /// bytes each. Where both kinds come to as many bytes, or as many requests, one cap holds both.
 pub fn what_counts(small: Option<(f64, u64)>, large: Option<(f64, u64)>) -> [Counts; 2] {
     let (Some(small), Some(large)) = (small, large) else { return [Counts::Either; 2] };
-    let equal = |a: f64, b: f64| (a / b - 1.0).abs() <= EQUAL;
-    let bytes = |(per_s, each): (f64, u64)| per_s * each as f64;
-    if equal(bytes(small), bytes(large)) {
+    let [of_small, of_large] = [small, large].map(|(per_s, each)| per_s * each as f64);
+    if off(of_small, of_large) <= EQUAL {
         [Counts::Bytes; 2]
-    } else if equal(small.0, large.0) {
+    } else if off(small.0, large.0) <= EQUAL {
         [Counts::Requests; 2]
     } else {
         [Counts::Requests, Counts::Bytes]

@@ -106,24 +106,27 @@ pub struct Opened {
     pub note: Option<String>,
 }
 
-/// Opens an engine of `depth` slots of `request` bytes each: `kind`, or the best that this kernel
-/// allows: pread at depth 1, else io_uring, else threads.
-pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> {
-    let of_kind = |kind: Kind| -> Result<Opened> {
+impl Opened {
+    fn of(kind: Kind, depth: usize, request: usize) -> Result<Self> {
         let engine: Box<dyn Engine> = match kind {
             Kind::Pread => Box::new(Pread::new(request)?),
             Kind::IoUring => Box::new(Uring::new(depth, request)?),
             Kind::Threads => Box::new(Threads::new(depth, request)?),
         };
-        Ok(Opened { kind, engine, note: None })
-    };
+        Ok(Self { kind, engine, note: None })
+    }
+}
+
+/// Opens an engine of `depth` slots of `request` bytes each: `kind`, or the best that this kernel
+/// allows: pread at depth 1, else io_uring, else threads.
+pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> {
     match kind {
-        Some(kind) => of_kind(kind),
-        None if depth == 1 => of_kind(Kind::Pread),
-        None => match of_kind(Kind::IoUring) {
+        Some(kind) => Opened::of(kind, depth, request),
+        None if depth == 1 => Opened::of(Kind::Pread, depth, request),
+        None => match Opened::of(Kind::IoUring, depth, request) {
             Err(Error::Unsupported { why, .. }) => {
                 let note = Some(format!("io_uring is not available: {why}"));
-                Ok(Opened { note, ..of_kind(Kind::Threads)? })
+                Ok(Opened { note, ..Opened::of(Kind::Threads, depth, request)? })
             }
             opened => opened,
         },
@@ -136,14 +139,13 @@ pub fn open(kind: Option<Kind>, depth: usize, request: usize) -> Result<Opened> 
 /// # Errors
 /// [`Error::Unsupported`] if a ring is wanted, and refused.
 pub fn uses_ring(kind: Option<Kind>, entries: usize) -> Result<bool> {
-    let refusal = || uring::waits_refusal(entries as u32);
-    match kind {
-        Some(Kind::Pread | Kind::Threads) => Ok(false),
-        None => Ok(refusal().is_none()),
-        Some(Kind::IoUring) => match refusal() {
-            None => Ok(true),
-            Some(why) => Err(Error::Unsupported { what: "io_uring", why: why.to_string() }),
-        },
+    if matches!(kind, Some(Kind::Pread | Kind::Threads)) {
+        return Ok(false);
+    }
+    match uring::waits_refusal(entries as u32) {
+        None => Ok(true),
+        Some(_) if kind.is_none() => Ok(false),
+        Some(why) => Err(Error::Unsupported { what: "io_uring", why: why.to_string() }),
     }
 }
 

@@ -15,4 +15,4 @@ pub(crate) use precision::Looks;
 pub use precision::Precision;
 pub use slices::{Slice, Slices};
 pub(crate) use step::step;
-pub use step::{step_down_of_rate, step_up};
+pub use step::{from_middle, step_down_of_rate, step_up};

@@ -227,13 +227,14 @@ impl Regrets {
     /// Like [`Self::choose`], of costs that are as good as the best by `corrected`, the regrets with the
     /// advised correlations, and without these not surely slower than what is set. None if there are none.
     pub fn choose_beside(&self, corrected: &Self, in_force: &Settings) -> Option<Chosen> {
-        let is_at = |place| self.is_at(place, in_force);
         let as_is = &self.judged.candidates;
         let with = &corrected.judged.candidates;
-        let corrected = with.among(is_at)?;
+        let corrected = with.among(|place| self.is_at(place, in_force))?;
         let set = self.place(in_force);
         let candidates = &as_is.among(|place| {
-            is_at(place) && corrected.excess(place) <= 1.0 && set.is_none_or(|set| !as_is.gains(set, place))
+            self.is_at(place, in_force)
+                && corrected.excess(place) <= 1.0
+                && set.is_none_or(|set| !as_is.gains(set, place))
         })?;
         Choosing { regrets: self, candidates, gaining: &[as_is, with], in_force }.choose()
     }
@@ -260,9 +261,12 @@ impl Regrets {
     /// Do the planner's picks in both places take the same?
     fn is_same(&self, one: usize, other: usize) -> bool {
         let [one, other] = [one, other].map(|place| self.judged.regrets[place]);
-        let is_near = |a: f64, b: f64| (a.ln() - b.ln()).abs() <= SAME_PLANS;
         is_near(one.cold, other.cold) && is_near(one.warm, other.warm)
     }
+}
+
+fn is_near(a: f64, b: f64) -> bool {
+    (a.ln() - b.ln()).abs() <= SAME_PLANS
 }
 
 /// Costs to choose from.
@@ -291,8 +295,7 @@ impl Choosing<'_> {
     /// over it. Else, of those that are as good and keep the most of it, the nearest.
     fn best(&self) -> Option<usize> {
         let (candidates, set) = (self.candidates, self.set());
-        let is_as_good = |set| candidates.excess(set) <= 1.0 || self.stays(set);
-        if set.is_some_and(is_as_good) {
+        if set.is_some_and(|set| candidates.excess(set) <= 1.0 || self.stays(set)) {
             return set;
         }
         let as_good = KEEPS.iter().map(|kept| self.as_good(kept)).find(|places| !places.is_empty())?;
@@ -319,12 +322,13 @@ impl Choosing<'_> {
 
     /// The places that are as good as the best and keep these of the costs in force.
     fn as_good(&self, kept: &[bool; 2]) -> Vec<usize> {
-        let in_force = self.in_force.cell.values();
-        let keeps = |place: &usize| {
-            let values = self.regrets.settings(*place).cell.values();
-            (0..values.len()).all(|at| !kept[at] || values[at] == in_force[at])
-        };
-        self.regrets.places().filter(keeps).filter(|place| self.candidates.excess(*place) <= 1.0).collect()
+        let keeping = self.regrets.places().filter(|place| self.keeps(kept, *place));
+        keeping.filter(|place| self.candidates.excess(*place) <= 1.0).collect()
+    }
+
+    fn keeps(&self, kept: &[bool; 2], place: usize) -> bool {
+        let (values, in_force) = (self.regrets.settings(place).cell.values(), self.in_force.cell.values());
+        (0..values.len()).all(|at| !kept[at] || values[at] == in_force[at])
     }
 
     /// Is a place sure to gain over what is set?

@@ -133,8 +133,9 @@ impl GapCurve {
         let density = density.clamp(LEAST, 1.0);
         let below = self.lines.range(..=concurrency).next_back();
         let above = self.lines.range(concurrency..).next();
-        let point = |(line, times): (&u32, &Line)| (f64::from(*line).ln_1p(), times.at(density));
-        let ends: Vec<(f64, f64)> = below.into_iter().chain(above).map(point).collect();
+        let lines = below.into_iter().chain(above);
+        let ends: Vec<(f64, f64)> =
+            lines.map(|(line, times)| (f64::from(*line).ln_1p(), times.at(density))).collect();
         interpolated(&ends, f64::from(concurrency).ln_1p()).exp()
     }
 

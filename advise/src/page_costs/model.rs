@@ -33,7 +33,7 @@
 use super::curve::GapCurve;
 use super::locality::{Locality, median};
 use super::visited::{Part, Visited};
-use io_probe_core::measure::page_times::{Estimate, PageTimes};
+use io_probe_core::measure::page_times::PageTimes;
 
 /// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
 const FILTERED_TUPLE: f64 = 1.8;
@@ -168,9 +168,9 @@ impl Times {
     /// median of how far their intervals reach up, as logarithms.
     pub(super) fn with_usual_errors(&self, most: f64) -> Self {
         let mut times = self.clone();
-        let above = |time: &Estimate| time.interval.map(|(_, high)| (high / time.us).ln());
-        let all = times.measured.sparse.iter().filter_map(|point| above(&point.time));
-        let Some(usual) = median(all) else { return times };
+        let gaps = times.measured.sparse.iter().map(|point| &point.time);
+        let above = gaps.filter_map(|time| time.interval.map(|(_, high)| (high / time.us).ln()));
+        let Some(usual) = median(above) else { return times };
         for point in &mut times.measured.sparse {
             let cap = point.time.us * (most * usual).exp();
             point.time.interval = point.time.interval.map(|(low, high)| (low, high.min(cap)));

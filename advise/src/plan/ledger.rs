@@ -148,8 +148,9 @@ fn detached(entries: &[Entry]) -> Vec<Subplan> {
             // The innermost of that name. A subplan sees those printed before it, not itself.
             let mut came_from = None;
             for node in upwards(entries, position) {
-                let seen = |&&index: &&usize| came_from.is_none_or(|child| subplans[index].first < child);
-                if let Some(&index) = by_name.get(&(node, name.as_str())).filter(seen) {
+                if let Some(&index) = by_name.get(&(node, name.as_str()))
+                    && came_from.is_none_or(|child| subplans[index].first < child)
+                {
                     subplans[index].users.push(position);
                     break;
                 }
@@ -200,11 +201,11 @@ impl Subplan {
             std::iter::successors(Some(self.attached), |&node| outer[node]).collect()
         };
         let reads_relations = self.has(RELATION_BLOCKS);
-        let prime = |&&node: &&usize| {
+        let prime = on_the_way.iter().filter(|&&node| {
             if reads_relations { !entries[node].reads_relations } else { named && entries[node].gathers }
-        };
+        });
         let mut seen = HashSet::new();
-        let suspects = on_the_way.iter().filter(prime).chain(&self.users).chain(&on_the_way);
+        let suspects = prime.chain(&self.users).chain(&on_the_way);
         self.suspects = suspects.copied().filter(|&node| seen.insert(node)).collect();
     }
 
@@ -261,14 +262,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn settle_init_plan(&mut self, plan: &Subplan) {
-        let covers = |&&node: &&usize| {
-            if plan.has(BLOCKS) {
-                BLOCKS.into_iter().all(|block| self.left[node][block] >= plan.cost[block])
-            } else {
-                self.entries[node].gathers || self.left[node][TIME] >= plan.cost[TIME]
-            }
-        };
-        let payer = plan.suspects.iter().find(covers).copied();
+        let payer = plan.suspects.iter().copied().find(|&node| self.covers(node, plan));
         for counter in 0..COUNTERS {
             let owed = match payer {
                 Some(payer) => self.take(payer, counter, plan.cost[counter]),
@@ -279,6 +273,15 @@ impl<'a> Ledger<'a> {
                     .fold(plan.cost[counter], |owed, &suspect| self.take(suspect, counter, owed)),
             };
             self.left[plan.attached][counter] -= owed;
+        }
+    }
+
+    /// May the node have run this InitPlan alone, by what it has left?
+    fn covers(&self, node: usize, plan: &Subplan) -> bool {
+        if plan.has(BLOCKS) {
+            BLOCKS.into_iter().all(|block| self.left[node][block] >= plan.cost[block])
+        } else {
+            self.entries[node].gathers || self.left[node][TIME] >= plan.cost[TIME]
         }
     }
 

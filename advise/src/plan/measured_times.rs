@@ -10,7 +10,7 @@
 
 use io_probe_surface::explain::ExplainRow;
 
-use super::Node;
+use super::{Node, naming};
 
 /// What a node took itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,11 +36,12 @@ pub fn put(nodes: &mut [Node], times: &[OwnTime]) {
         }
     }
     for (position, node) in nodes.iter_mut().enumerate() {
-        let lacking = |gather: usize| -own[gather].min(0.0);
-        let shrunk = gathers[position].map_or(1.0, |gather| 1.0 - lacking(gather) / below[gather].max(1.0));
-        let ms = |ns: f64| (ns * shrunk / 1e3).round() / 1e3;
+        let shrunk = gathers[position].map_or(1.0, |gather| {
+            let lacking = -own[gather].min(0.0);
+            1.0 - lacking / below[gather].max(1.0)
+        });
         let ExplainRow { io_ms, local_io_ms, temp_io_ms, self_ms, .. } = &mut node.row;
-        *self_ms = Some(ms(own[position].max(0.0)));
+        *self_ms = Some((own[position].max(0.0) * shrunk / 1e3).round() / 1e3);
         for part in [io_ms, local_io_ms, temp_io_ms].into_iter().flatten() {
             *part *= shrunk;
         }
@@ -53,9 +54,8 @@ fn gathers(nodes: &[Node]) -> Vec<Option<usize>> {
     let mut gathers: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
     for node in nodes {
         let parent = node.parent_id.map(|parent| parent as usize - 1);
-        let is_gather = |parent: &usize| matches!(&*nodes[*parent].node_type, "Gather" | "Gather Merge");
         let above = parent.and_then(|parent| gathers[parent]);
-        gathers.push(above.or_else(|| parent.filter(is_gather)));
+        gathers.push(above.or_else(|| parent.filter(|parent| naming::gathers(&nodes[*parent].node_type))));
     }
     gathers
 }

@@ -72,6 +72,11 @@ pub(super) fn reads_relations(kind: &str) -> bool {
         )
 }
 
+/// Whether a node of this kind has others run what is below it, too.
+pub(super) fn gathers(kind: &str) -> bool {
+    matches!(kind, "Gather" | "Gather Merge")
+}
+
 /// Names of a detached subplan in other nodes, from its "Subplan Name": `CTE x` and `InitPlan 1` (from 17) as
 /// they are, `$0` and `$1` of `InitPlan 1 (returns $0,$1)` (up to 16). Not all beyond [`MOST_REFERENCES`].
 pub(super) fn provided(subplan: &str) -> Vec<String> {

@@ -151,22 +151,16 @@ fn clean_parts(open: &OpenFile, extent: Range<u64>, clean: &mut Vec<Range<u64>>)
 
 /// Holes by SEEK_HOLE and SEEK_DATA. A file system without them calls everything data.
 fn sought(open: &OpenFile, bytes: &Range<u64>) -> Result<Vec<Range<u64>>> {
-    // What is not found lies behind all that counts.
-    let seek = |from: u64, whence| match lseek64(&open.file, from as i64, whence) {
-        Ok(offset) => Ok((offset as u64).min(bytes.end)),
-        Err(nix::Error::ENXIO) => Ok(bytes.end),
-        Err(e) => Err(e),
-    };
     let failed = |e: nix::Error| Error::io("seek in file", &open.path, e);
     let mut holes = Vec::new();
     let mut at = bytes.start;
     while at < bytes.end {
-        let hole = match seek(at, Whence::SeekHole) {
+        let hole = match seek(open, at, Whence::SeekHole, bytes.end) {
             Ok(offset) if offset < bytes.end => offset,
             Ok(_) | Err(nix::Error::EINVAL | nix::Error::EOPNOTSUPP) => break,
             Err(e) => return Err(failed(e)),
         };
-        let data = seek(hole, Whence::SeekData).map_err(failed)?;
+        let data = seek(open, hole, Whence::SeekData, bytes.end).map_err(failed)?;
         holes.push(hole..data);
         // The implicit hole at the end of the file: nothing moves any more.
         if data <= at {
@@ -175,6 +169,15 @@ fn sought(open: &OpenFile, bytes: &Range<u64>) -> Result<Vec<Range<u64>>> {
         at = data;
     }
     Ok(holes)
+}
+
+/// Where the next hole, or data, begins; `end` if not before that.
+fn seek(open: &OpenFile, from: u64, whence: Whence, end: u64) -> nix::Result<u64> {
+    match lseek64(&open.file, from as i64, whence) {
+        Ok(offset) => Ok((offset as u64).min(end)),
+        Err(nix::Error::ENXIO) => Ok(end),
+        Err(e) => Err(e),
+    }
 }
 
 #[cfg(test)]

@@ -30,11 +30,10 @@ impl ProcessIo {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let bytes = |name| number(text, name);
         Some(Self {
-            called: bytes("rchar:")?,
-            fetched: bytes("read_bytes:")?,
-            written: bytes("write_bytes:")?,
+            called: number(text, "rchar:")?,
+            fetched: number(text, "read_bytes:")?,
+            written: number(text, "write_bytes:")?,
         })
     }
 

@@ -176,6 +176,10 @@ impl Running {
     /// Ends all with this error.
     fn fail(&self, error: Error) {
         lock(&self.state).error.get_or_insert(error);
+        self.end();
+    }
+
+    fn end(&self) {
         self.over.store(true, Relaxed);
     }
 
@@ -184,7 +188,7 @@ impl Running {
         feed.stream.next.fetch_max(number + 1, Relaxed);
         if let Err(error) = made {
             state.error.get_or_insert(error);
-            self.over.store(true, Relaxed);
+            self.end();
             return;
         }
         if feed.stream.count.is_some() {
@@ -259,9 +263,7 @@ pub fn run(
         });
         let count = if feed.is_by_ring { 1 } else { stream.workers };
         let (working, ending) = (Arc::clone(&running), Arc::clone(&running));
-        let work = move || feed.work(&working);
-        let end = move || ending.over.store(true, Relaxed);
-        threads.push(WorkerThreads::start(NAME, count, work, end)?);
+        threads.push(WorkerThreads::start(NAME, count, move || feed.work(&working), move || ending.end())?);
     }
     let begins = Monotonic.now();
     let ends = begins.saturating_add(nanoseconds(length));
@@ -350,18 +352,22 @@ impl Feed {
 
     /// When a request may be sent, which is the one after `taken` others.
     fn due(&self, taken: u64, begins: u64) -> u64 {
-        let after = |requests: f64, rate: f64| (requests * 1e9 / rate) as u64;
         match self.stream.pace {
             Pace::Free => 0,
-            Pace::Due(rate) => begins.saturating_add(after(taken as f64, rate)),
+            Pace::Due(rate) => begins.saturating_add(time_of(taken as f64, rate)),
             Pace::AtMost(rate) => {
                 let mut next = lock(&self.due);
                 let due = (*next).max(Monotonic.now());
-                *next = due.saturating_add(after(1.0, rate));
+                *next = due.saturating_add(time_of(1.0, rate));
                 due
             }
         }
     }
+}
+
+/// Nanoseconds that so many requests take at a rate a second.
+fn time_of(requests: f64, rate: f64) -> u64 {
+    (requests * 1e9 / rate) as u64
 }
 
 impl State {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::engine::Kind;
-use crate::machine::device::{Activity, Traffic};
+use crate::machine::device::Traffic;
 use crate::machine::observer::Observer;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Reached, Requests, Stream};
@@ -90,13 +90,11 @@ impl Present {
                 break;
             }
         }
-        let [reads, writes] = [READS, WRITES].map(|side| observers[side].since(&before[side]).activity);
-        let of_writes = |activity: Activity| {
-            let traffic = if flushes { activity.flushes? } else { activity.writes };
-            Some(Self::of(traffic, activity.elapsed_ms))
-        };
-        let reads = reads.map(|activity| Self::of(activity.reads, activity.elapsed_ms));
-        Ok(reads.zip(writes.and_then(of_writes)).map(|(reads, writes)| [reads, writes]))
+        let both = [READS, WRITES].map(|side| observers[side].since(&before[side]).activity);
+        let [Some(reads), Some(writes)] = both else { return Ok(None) };
+        let counted = if flushes { writes.flushes } else { Some(writes.writes) };
+        let reads = Self::of(reads.reads, reads.elapsed_ms);
+        Ok(counted.map(|counted| [reads, Self::of(counted, writes.elapsed_ms)]))
     }
 }
 
@@ -123,12 +121,11 @@ impl Cell {
 
     /// Did each side reach what was offered? None if it was not measured.
     pub fn carries(&self) -> Option<bool> {
-        let reached = self.reached.as_ref()?;
-        let keeps_up = |(reached, offered): (&Reached, Option<f64>)| {
+        let mut sides = self.reached.as_ref()?.iter().zip(self.offered);
+        Some(sides.all(|(reached, offered)| {
             let sent = offered.map_or(0.0, |per_s| per_s * reached.ns as f64 / 1e9);
             (reached.answered + MISSED) as f64 >= CARRIES * sent
-        };
-        Some(reached.iter().zip(self.offered).all(keeps_up))
+        }))
     }
 
     /// Is this known to be no figure of the device: did it move less than was sent to it, or were more
@@ -139,6 +136,10 @@ impl Cell {
             let exceeds = closed.is_some_and(|workers| reached.exceeds(workers));
             exceeds || contradictions::moved_less(moved, reached.bytes)
         })
+    }
+
+    fn is_carried(&self) -> bool {
+        self.carries() == Some(true) && !self.is_void()
     }
 
     /// Is this load no greater than another one, on both sides?
@@ -162,16 +163,15 @@ pub struct Mix {
 impl Mix {
     /// The greatest load that was carried, as all within it were: where the device bends.
     pub fn bend(&self) -> Option<&Cell> {
-        let carries = |cell: &Cell| cell.carries() == Some(true) && !cell.is_void();
-        let is_carried = |cell: &&Cell| {
-            carries(cell) && self.cells.iter().filter(|other| other.is_within(cell)).all(carries)
-        };
+        let carried = self.cells.iter().filter(|cell| {
+            // It is within itself, too.
+            self.cells.iter().filter(|other| other.is_within(cell)).all(Cell::is_carried)
+        });
         // Of equal sums the one with more of both.
-        let both = |cell: &&Cell| {
+        carried.max_by_key(|cell| {
             let [reads, writes] = cell.shares;
             (reads + writes, reads.min(writes))
-        };
-        self.cells.iter().filter(is_carried).max_by_key(both)
+        })
     }
 }
 
@@ -185,8 +185,8 @@ pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64
     let [reads, writes] = [[100, 0], [0, 100]].map(Cell::of);
     let paced = run.limits.make_pauses();
     let mut mix = Mix { alone: [reads, writes], cells, stop: None, paced };
-    let stream = |side: usize| Stream::new(Arc::clone(&run.sides[side]), run.workers[side]).by(run.engine);
-    let streams = [stream(READS), stream(WRITES)];
+    let streams = [READS, WRITES]
+        .map(|side| Stream::new(Arc::clone(&run.sides[side]), run.workers[side]).by(run.engine));
     let mut turns = MixTurns { run, streams, of: 2 * (mix.cells.len() as u64 + 2), number: 0, report };
     let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
     budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
@@ -200,8 +200,9 @@ impl MixRun<'_> {
     /// The shares of all cells. What others do not send at all has none.
     fn loads(&self) -> Vec<[u32; 2]> {
         if let Some(present) = self.like {
-            let of = |share: &u32| present.map(|side| if side.per_s > 0.0 { *share } else { 0 });
-            return self.shares.iter().map(of).collect();
+            let is_sent = present.map(|side| side.per_s > 0.0);
+            let shares = self.shares.iter();
+            return shares.map(|share| is_sent.map(|is_sent| if is_sent { *share } else { 0 })).collect();
         }
         let pairs = self.shares.iter().flat_map(|read| self.shares.iter().map(|write| [*read, *write]));
         pairs.filter(|shares| *shares != [0, 0]).collect()
@@ -234,10 +235,10 @@ impl MixTurns<'_> {
         let [Some(reads), Some(writes)] = rates.map(|rate| rate.filter(|rate| *rate > 0.0)) else {
             return Ok(None);
         };
-        let [reads, writes] = self.run.like.map_or([reads, writes], |like| like.map(|side| side.per_s));
+        let rates = self.run.like.map_or([reads, writes], |like| like.map(|side| side.per_s));
         for cell in cells.iter_mut() {
-            let share = |side: usize, rate: f64| rate * f64::from(cell.shares[side]) / 100.0;
-            cell.offered = self.within_limits([share(READS, reads), share(WRITES, writes)]).map(Some);
+            let wanted = [READS, WRITES].map(|side| rates[side] * f64::from(cell.shares[side]) / 100.0);
+            cell.offered = self.within_limits(wanted).map(Some);
             let stop = self.take(cell, budget)?;
             if stop.is_some() {
                 return Ok(stop);

@@ -104,8 +104,9 @@ impl WriteTimes {
     /// were more requests answered than may have been in flight?
     pub fn is_void(&self, way: &WriteWay) -> bool {
         let Some(workers) = way.direct else { return false };
-        let exceeds = || contradictions::exceeds_depth(self.latencies.total(), self.total(), workers as u64);
-        contradictions::moved_less(self.moved, self.bytes) || !self.paused && exceeds()
+        let (latencies, depth) = (self.latencies.total(), workers as u64);
+        let exceeds = !self.paused && contradictions::exceeds_depth(latencies, self.total(), depth);
+        exceeds || contradictions::moved_less(self.moved, self.bytes)
     }
 }
 
@@ -197,9 +198,9 @@ impl Order {
             WriteOrder::Random => Self::Random(random),
             WriteOrder::Sequential => Self::Sequential(places),
             WriteOrder::Sorted => {
-                let is_dirty = |place: &u64| 2 * random.at(*place) < places;
+                let dirty = (0..places).filter(|place| 2 * random.at(*place) < places);
                 let mut chosen = memory::list_of(places as usize / 2 + 1)?;
-                chosen.extend((0..places).filter(is_dirty).map(|place| place as u32));
+                chosen.extend(dirty.map(|place| place as u32));
                 Self::Sorted(chosen)
             }
         })
@@ -332,8 +333,8 @@ impl Buffered {
     /// Waits until all is durable.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.pending.clear();
-        let failed = |e| self.scratch.failed("fsync scratch file in directory", None, e);
-        self.file.sync_all().map_err(failed)
+        let synced = self.file.sync_all();
+        synced.map_err(|e| self.scratch.failed("fsync scratch file in directory", None, e))
     }
 
     /// Writes for this time. Returns what ended it early, and how long it waited for limits.

@@ -83,6 +83,10 @@ impl Region {
         Some(start)
     }
 
+    fn has(&self, block: *mut u8) -> bool {
+        block.addr().wrapping_sub(self.start) < self.length
+    }
+
     /// Unmaps it when it is neither held nor in use.
     fn end_if_unused(&mut self) {
         if self.blocks == 0 {
@@ -133,8 +137,7 @@ fn from_reserve(layout: Layout) -> *mut u8 {
 /// Gives a block back if it is of the reserve.
 fn to_reserve(block: *mut u8) -> bool {
     let mut regions = regions();
-    let is_in = |region: &&mut Region| block.addr().wrapping_sub(region.start) < region.length;
-    let Some(region) = regions.iter_mut().find(is_in) else { return false };
+    let Some(region) = regions.iter_mut().find(|region| region.has(block)) else { return false };
     BORROWED.fetch_sub(1, Ordering::Relaxed);
     region.blocks -= 1;
     region.end_if_unused();
@@ -223,8 +226,7 @@ pub fn check() -> Result<()> {
 /// # Errors
 /// [`Error::NoMemory`] if the system does not give it.
 pub fn make_room<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
-    let refused = |_| Error::NoMemory { bytes: more.saturating_mul(size_of::<T>()) };
-    list.try_reserve(more).map_err(refused)?;
+    list.try_reserve(more).map_err(|_| Error::NoMemory { bytes: more.saturating_mul(size_of::<T>()) })?;
     check()
 }
 

@@ -147,14 +147,17 @@ impl TurnsAtWork {
 /// Times of which none is less than what is known of it, and which are together as long as those that were
 /// seen.
 fn fitted(seen: &[u64], busy: &[u64]) -> Vec<u64> {
-    let busy_of = |part: usize| busy.get(part).copied().unwrap_or(0);
+    let mut times = busy.to_vec();
+    times.resize(seen.len(), 0);
     let all: u64 = seen.iter().sum();
-    let left = all.saturating_sub((0..seen.len()).map(busy_of).sum());
-    let beyond: Vec<u64> =
-        seen.iter().enumerate().map(|(part, seen)| seen.saturating_sub(busy_of(part))).collect();
+    let left = all.saturating_sub(times.iter().sum());
+    let beyond: Vec<u64> = seen.iter().zip(&times).map(|(seen, busy)| seen.saturating_sub(*busy)).collect();
     let all_beyond: u64 = beyond.iter().sum();
-    let share = |beyond: u64| u128::from(left) * u128::from(beyond) / u128::from(all_beyond.max(1));
-    beyond.iter().enumerate().map(|(part, beyond)| busy_of(part) + share(*beyond) as u64).collect()
+    for (time, beyond) in times.iter_mut().zip(beyond) {
+        let share = u128::from(left) * u128::from(beyond) / u128::from(all_beyond.max(1));
+        *time += share as u64;
+    }
+    times
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ impl WorkerThreads {
         register(&workers.threads);
         // A thread inherits the mask of the moment it starts. Miri knows no signals.
         let failed = |e: nix::Error| Error::System { action: "block signals", source: e.into() };
-        let swap = || SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
-        let mask = (!cfg!(miri)).then(swap).transpose().map_err(failed)?;
+        let mask = (!cfg!(miri)).then(|| SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK));
+        let mask = mask.transpose().map_err(failed)?;
         let started = (0..count).try_for_each(|_| {
             let handle = begin(name, work.clone())?;
             threads.handles.borrow_mut().push(handle);

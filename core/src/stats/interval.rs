@@ -9,7 +9,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Slice;
-use super::step::has_step;
+use super::step::{from_middle, has_step};
 
 /// Below this many slices no interval is given.
 pub const MIN_SLICES: usize = 20;
@@ -78,11 +78,11 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
         return None;
     }
     let middle = (times.len() as f64 - 1.0) / 2.0;
-    let centred = || (0..times.len()).map(|i| i as f64 - middle);
-    let spread: f64 = centred().map(|x| x * x).sum();
-    let slope = centred().zip(&times).map(|(x, t)| x * t).sum::<f64>() / spread;
+    let spread: f64 = from_middle(times.len()).map(|x| x * x).sum();
+    let slope = from_middle(times.len()).zip(&times).map(|(x, t)| x * t).sum::<f64>() / spread;
     let level = times.iter().sum::<f64>() / times.len() as f64;
-    let residuals: Vec<f64> = centred().zip(&times).map(|(x, t)| t - level - slope * x).collect();
+    let residuals: Vec<f64> =
+        from_middle(times.len()).zip(&times).map(|(x, t)| t - level - slope * x).collect();
     let error = deviation(&residuals) * (inflation(&residuals) / spread).sqrt();
     let (first, last) = (level - slope * middle, level + slope * middle);
     let clear = slope.abs() > 3.0 * error && first > 0.0 && last > 0.0;

@@ -100,17 +100,21 @@ impl Latencies {
         if (self.total.work as f64) < LEAST_ABOVE {
             return None;
         }
-        let weight = |value: u64, count: u64| value as f64 * count as f64;
-        let classes = || {
-            self.histogram.iter_recorded().map(|class| (class.value_iterated_to(), class.count_at_value()))
-        };
-        let wanted = q * classes().map(|(value, count)| weight(value, count)).sum::<f64>();
+        let wanted = q * self.lasted().map(|(_, lasted)| lasted).sum::<f64>();
         let mut sum = 0.0;
-        let reached = classes().find(|&(value, count)| {
-            sum += weight(value, count);
+        let reached = self.lasted().find(|(_, lasted)| {
+            sum += lasted;
             sum >= wanted
         });
         reached.map(|(value, _)| value.clamp(self.least, self.most))
+    }
+
+    /// The latencies that there are, ascending, and how long the requests of each lasted together.
+    fn lasted(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.histogram.iter_recorded().map(|class| {
+            let value = class.value_iterated_to();
+            (value, value as f64 * class.count_at_value() as f64)
+        })
     }
 
     /// How many there are in each class that has some, ascending. A latency is told from another to within a

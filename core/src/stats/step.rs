@@ -34,8 +34,8 @@ pub fn step_up(times: &[f64]) -> Option<f64> {
 /// step that is no chance.
 pub fn step_down_of_rate(slices: &[Slice]) -> Option<usize> {
     // A slice in which nothing was done counts as one in which one thing was.
-    let time = |slice: &Slice| slice.ns as f64 / slice.work.max(1) as f64;
-    sure_step(&slices.iter().map(time).collect::<Vec<f64>>(), STEP).map(|(cut, _)| cut)
+    let times = slices.iter().map(|slice| slice.ns as f64 / slice.work.max(1) as f64);
+    sure_step(&times.collect::<Vec<f64>>(), STEP).map(|(cut, _)| cut)
 }
 
 /// Do these times make one step up, or one down, that is no chance?
@@ -70,11 +70,16 @@ fn fits_better_than_a_line(times: &[f64], cut: usize) -> bool {
     let logs: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let (before, after) = logs.split_at(cut);
     let all = squares_around_mean(&logs);
-    let middle = (logs.len() as f64 - 1.0) / 2.0;
-    let steps = || (0..logs.len()).map(|index| index as f64 - middle);
-    let product: f64 = steps().zip(&logs).map(|(step, log)| step * log).sum();
-    let of_line = all - product * product / steps().map(|step| step * step).sum::<f64>();
+    let product: f64 = from_middle(logs.len()).zip(&logs).map(|(step, log)| step * log).sum();
+    let spread: f64 = from_middle(logs.len()).map(|step| step * step).sum();
+    let of_line = all - product * product / spread;
     squares_around_mean(before) + squares_around_mean(after) < of_line
+}
+
+/// How far each of `count` places is from their middle.
+pub fn from_middle(count: usize) -> impl Iterator<Item = f64> {
+    let middle = (count as f64 - 1.0) / 2.0;
+    (0..count).map(move |place| place as f64 - middle)
 }
 
 fn squares_around_mean(values: &[f64]) -> f64 {
@@ -94,10 +99,9 @@ fn ratio((before, after): (&[f64], &[f64]), least: f64) -> Option<(f64, f64)> {
         return None;
     }
     let middle = (low * high).sqrt();
-    let share = |times: &[f64], is_off: &dyn Fn(&f64) -> bool| {
-        times.iter().filter(|time| is_off(time)).count() as f64 / times.len() as f64
-    };
-    let off = share(before, &|time| *time > middle).max(share(after, &|time| *time < middle));
+    let off_before = before.iter().filter(|time| **time > middle).count() as f64 / before.len() as f64;
+    let off_after = after.iter().filter(|time| **time < middle).count() as f64 / after.len() as f64;
+    let off = off_before.max(off_after);
     (off <= MISPLACED).then_some((off, high / low))
 }
 

@@ -267,8 +267,8 @@ impl Requests for ScratchWrites {
         let (offset, data) = self.write(number);
         self.scratch.write(&self.file, data, offset)?;
         if self.syncs {
-            let failed = |e| self.scratch.failed("fdatasync scratch file in directory", None, e);
-            self.file.sync_data().map_err(failed)?;
+            let synced = self.file.sync_data();
+            synced.map_err(|e| self.scratch.failed("fdatasync scratch file in directory", None, e))?;
         }
         Ok(())
     }

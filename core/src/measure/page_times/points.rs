@@ -84,8 +84,9 @@ impl Points {
     /// are taken lasts such a part.
     pub(super) fn take_more(&mut self, round: f64, left: f64) {
         let per_point = round / self.taken.max(1) as f64;
-        let has_room = |end: &usize| per_point * *end as f64 * LEAST_ROUNDS <= left;
-        self.taken = self.stages.iter().copied().filter(has_room).fold(self.taken, usize::max);
+        let ends = self.stages.iter().copied();
+        let with_room = ends.filter(|end| per_point * *end as f64 * LEAST_ROUNDS <= left);
+        self.taken = with_room.fold(self.taken, usize::max);
     }
 
     /// How many turns they should have, all together.

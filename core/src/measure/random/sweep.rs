@@ -213,11 +213,11 @@ impl Depths<'_, '_> {
         let rounds = self.steps.iter().map(|step| step.rounds.len()).max().unwrap_or(0);
         let whole = self.steps.iter().filter(|step| step.rounds.len() == rounds);
         let times: Vec<Vec<f64>> = whole.map(|step| Slice::times(&step.rounds)).collect();
-        let of_round = |round: usize| {
+        let by_round = (0..rounds).filter_map(|round| {
             let over_usual = times.iter().filter_map(|times| Some(times[round] / median(times)?));
             median(&over_usual.collect::<Vec<f64>>())
-        };
-        let by_round: Vec<f64> = (0..rounds).filter_map(of_round).collect();
+        });
+        let by_round: Vec<f64> = by_round.collect();
         let slowed = if rounds < LEAST_ROUNDS as usize { None } else { stats::step(&by_round, STEP) };
         self.steps.iter_mut().filter_map(|step| step.run.as_mut()).for_each(|run| run.slowed = slowed);
     }

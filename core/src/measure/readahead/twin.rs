@@ -69,6 +69,11 @@ impl<'a> Twin<'a> {
         self.engine.submit_at(slot, at, &open.file, offset, bytes);
     }
 
+    /// The window of a part that begins at a block.
+    fn window(&self, part: &Part, start: u64) -> Range<u64> {
+        start..part.blocks.end.min(start + self.window_blocks)
+    }
+
     /// Waits until the request in `slot` has arrived.
     fn await_slot(&mut self, slot: usize, path: &Path, watch: &mut Stopwatch<'_>) -> Result<()> {
         while !self.requests[slot].arrived {
@@ -85,16 +90,14 @@ impl BlockReader<Part> for Twin<'_> {
     fn read(&mut self, part: &mut Part, watch: &mut Stopwatch<'_>) -> Result<()> {
         let open = self.source.open(part.segment, Access::Direct)?;
         let block_size = self.block.len();
-        let window_blocks = self.window_blocks;
-        let window = |start: u64| start..part.blocks.end.min(start + window_blocks);
-        let mut present = window(part.blocks.start);
+        let mut present = self.window(part, part.blocks.start);
         let mut slot = 0;
         watch.begin();
         if !present.is_empty() {
             self.submit(slot, &open, &present);
         }
         while !present.is_empty() {
-            let next = window(present.end);
+            let next = self.window(part, present.end);
             if !next.is_empty() {
                 self.submit(1 - slot, &open, &next);
             }

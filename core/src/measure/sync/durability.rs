@@ -70,11 +70,11 @@ impl Durability {
         let has_no_barriers = mount.is_some_and(|mount| {
             mount.options.split(',').any(|option| matches!(option, "nobarrier" | "barrier=0"))
         });
-        let has_flushed = |counters: &Counters| counters.flushes.is_some_and(|flushes| flushes.completed > 0);
+        let mut flushes = counters.iter().filter_map(|counters| counters.flushes);
         Self {
             in_memory: mount.is_some_and(|mount| is_in_memory(&mount.fs_type)),
             counts_writes: counters.iter().any(|counters| counters.writes.completed > 0),
-            counts_flushes: has_no_barriers || counters.iter().any(has_flushed),
+            counts_flushes: has_no_barriers || flushes.any(|flushes| flushes.completed > 0),
             volatile: leaves.iter().any(|leaf| leaf.write_cache.as_deref() == Some("write back")),
             fua: leaves.iter().all(|leaf| leaf.fua == Some(true)),
         }

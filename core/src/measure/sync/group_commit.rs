@@ -147,8 +147,8 @@ impl CaseTurn<'_> {
             flushed: Condvar::new(),
         });
         let (working, ending) = (Arc::clone(&log), Arc::clone(&log));
-        let end = move || ending.over.store(true, Ordering::Relaxed);
-        let workers = WorkerThreads::start(NAME, group.committers as usize, move || working.commit(), end)?;
+        let count = group.committers as usize;
+        let workers = WorkerThreads::start(NAME, count, move || working.commit(), move || ending.end())?;
         let clock = budget.clock();
         let until = clock.now().saturating_add(self.length);
         let stopped = loop {
@@ -194,9 +194,17 @@ impl<C: Calls> Log<C> {
     /// Commits again and again, until it is over. The first is not counted.
     fn commit(&self) {
         let mut counts = false;
-        while !self.over.load(Ordering::Relaxed) && self.commit_once(counts) {
+        while !self.is_over() && self.commit_once(counts) {
             counts = true;
         }
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 
     /// Inserts a record, and returns when it is durable; false if it was over before.
@@ -211,7 +219,7 @@ impl<C: Calls> Log<C> {
                 continue;
             }
             state.bytes_are_spent |= self.reach(&state) == state.durable;
-            if self.over.load(Ordering::Relaxed) || state.error.is_some() || state.bytes_are_spent {
+            if self.is_over() || state.error.is_some() || state.bytes_are_spent {
                 return false;
             }
             state = self.lead(state);
@@ -294,13 +302,12 @@ impl<C: Calls> Log<C> {
     /// Writes the blocks that lie between two positions, also those that are not full yet, and syncs them.
     /// Returns their bytes and how many syncs that took, or None if it was over before that.
     fn flush(&self, range: Range<u64>) -> Result<Option<(u64, u64)>> {
-        let is_over = || self.over.load(Ordering::Relaxed);
         let block = u64::from(self.case.write_bytes);
         let size = self.calls.scratch().size();
         let blocks = range.start / block * block..range.end.next_multiple_of(block);
         let (mut position, mut writes) = (blocks.start, 0);
         while position < blocks.end {
-            if is_over() {
+            if self.is_over() {
                 return Ok(None);
             }
             // The end of the segment splits a flush, as it does in the server.
@@ -311,7 +318,7 @@ impl<C: Calls> Log<C> {
             writes += 1;
         }
         if let Some(call) = self.case.method.sync_call() {
-            if is_over() {
+            if self.is_over() {
                 return Ok(None);
             }
             sync(&self.calls, &self.file, call)?;
