@@ -38,6 +38,9 @@ const LEAST_SCAN: u64 = 4 << 20;
 const MOST_SCAN: u64 = 64 << 20;
 const SCAN_TIME: Duration = Duration::from_millis(60);
 
+/// Most times that a turn reads what is cached: a slow device fills little of the cache in that time.
+const MOST_PASSES: u64 = 50;
+
 /// Most rounds.
 const MOST_ROUNDS: u64 = 60;
 
@@ -145,6 +148,7 @@ pub fn compare(
         rng: Xoshiro256PlusPlus::seed_from_u64(run.seed),
         picks: LEAST_PICKS,
         scan_blocks: 0,
+        passes: 1,
         compared: Compared { rounds: vec![Vec::new(); all], refused: vec![None; all], ..Compared::default() },
     };
     let before = CpuTimes::read(run.roots);
@@ -171,6 +175,8 @@ struct Turns<'r, 'a> {
     /// Blocks of a turn's bitmap scan, and of its scans.
     picks: u64,
     scan_blocks: u64,
+    /// How often the cached scan of a turn is made.
+    passes: u64,
     compared: Compared,
 }
 
@@ -200,17 +206,15 @@ impl<'a> Turns<'_, 'a> {
         self.scan_blocks = LEAST_SCAN / block_size;
         self.compared.blocks = self.place();
         let first = self.compared.refused.iter().position(Option::is_none).unwrap_or(0);
-        let Some([bitmap, scan, _]) = self.scans_or_refusal(first, budget)? else { return Ok(()) };
+        let Some([bitmap, scan, cached]) = self.scans_or_refusal(first, budget)? else { return Ok(()) };
         budget.spend(self.compared.blocks.iter().take(2).sum::<u64>() * block_size);
-        let grown = |blocks: u64, spent: Spent, least: u64, most: u64| {
-            let fitting = blocks as f64 * nanoseconds(SCAN_TIME) as f64 / spent.wall_ns.max(1) as f64;
-            (fitting as u64).clamp(least, most)
-        };
         let blocks = self.run.source.blocks();
         let most = (blocks as f64 * DENSITY / 2.0) as u64;
-        self.picks = grown(self.picks, bitmap, LEAST_PICKS, MOST_PICKS.min(most).max(LEAST_PICKS));
-        let most = (MOST_SCAN / block_size).min(blocks / 2).max(self.scan_blocks);
-        self.scan_blocks = grown(self.scan_blocks, scan, self.scan_blocks, most);
+        self.picks = fitting(self.picks, bitmap).clamp(LEAST_PICKS, MOST_PICKS.min(most).max(LEAST_PICKS));
+        let least = self.scan_blocks;
+        let most = (MOST_SCAN / block_size).min(blocks / 2).max(least);
+        self.scan_blocks = fitting(least, scan).clamp(least, most);
+        self.passes = (fitting(least, cached) / self.scan_blocks).clamp(1, MOST_PASSES);
         self.compared.blocks = self.place();
         Ok(())
     }
@@ -268,7 +272,7 @@ impl<'a> Turns<'_, 'a> {
         let mut emulation = self.emulation(index)?;
         let picked = self.picked(span);
         let all: Vec<u64> = in_order.clone().collect();
-        let contender = self.run.contenders[index];
+        let (contender, passes) = (self.run.contenders[index], self.passes);
         let mut read = |blocks: &[u64], has_gaps| match &mut emulation {
             Some(emulation) => self.emulate(emulation, contender, blocks, has_gaps, budget),
             None => self.read_by_server(contender, blocks, has_gaps, budget),
@@ -276,7 +280,12 @@ impl<'a> Turns<'_, 'a> {
         let bitmap = read(&picked, true)?;
         let cold = read(&all, false)?;
         // Of pages in memory that the kernel has taken back meanwhile, no time tells.
-        let cached = read(&all, false)?;
+        let mut cached = Spent::default();
+        for _ in 0..passes {
+            let spent = read(&all, false)?;
+            cached.wall_ns += spent.wall_ns / passes;
+            cached.cpu_ns += spent.cpu_ns / passes;
+        }
         // A scan that was ended early did less.
         let is_whole = budget.caller_stop().is_none() && !budget.latency().is_passed();
         let was_cached = source.cached_share(&in_order)? >= NEARLY_CACHED;
@@ -325,6 +334,11 @@ impl<'a> Turns<'_, 'a> {
         })?;
         Ok(spent)
     }
+}
+
+/// As many blocks as take about [`SCAN_TIME`], where these took so long.
+fn fitting(blocks: u64, spent: Spent) -> u64 {
+    (blocks as f64 * nanoseconds(SCAN_TIME) as f64 / spent.wall_ns.max(1) as f64) as u64
 }
 
 /// Why a way of reading can't be tried here, if that is all that its error tells.
