@@ -55,8 +55,8 @@ pub const ALIKE: f64 = 1.3;
 /// Noise must be less by this factor if it is to tell in four cases of five: the figure of more runs is
 /// another one, whose 80 % quantile is 0.43 of the half-width of its 95 % interval away.
 const SURELY: f64 = 1.43;
-/// The same for sides that do not differ, which either end of the interval may hide: its 90 % quantile is
-/// 0.65 of the half-width away.
+/// For sides that do not differ, which either end of the interval may hide, by this one: its 90 % quantile
+/// is 0.65 of the half-width away.
 const SURELY_SAME: f64 = 1.65;
 
 /// Most runs that are said to be lacking.

@@ -33,26 +33,42 @@ pub enum MethodChoice<T> {
     Unmeasured,
 }
 
-/// Compares the other methods with the one in force, by the ratios of their times.
-pub fn io_method<T: Copy>(others: &[(T, Interval)]) -> MethodChoice<T> {
-    let sure = others.iter().filter(|(_, ratio)| is_surely_better(ratio.with_error(EMULATION_ERROR)));
-    if let Some((to, best)) = least(sure) {
-        return MethodChoice::Change { to: *to, gain: 1.0 / best.value };
+/// Another method, and its times over those of the one in force.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OtherMethod<T> {
+    /// Which one.
+    pub method: T,
+    /// All scans together.
+    pub ratio: Interval,
+    /// The scan that it is worst at.
+    pub worst: f64,
+}
+
+/// Compares the other methods with the one in force. Of several that are surely faster, and as fast as one
+/// another within the error of the emulation, it is the one that makes no scan much slower.
+pub fn io_method<T: Copy>(others: &[OtherMethod<T>]) -> MethodChoice<T> {
+    let sure = others.iter().filter(|other| is_surely_better(other.ratio.with_error(EMULATION_ERROR)));
+    let fastest = sure.clone().map(|other| other.ratio.value).fold(f64::INFINITY, f64::min);
+    let as_fast = sure.filter(|other| other.ratio.value <= fastest * ALIKE);
+    if let Some(best) = as_fast.min_by(|a, b| a.worst.total_cmp(&b.worst)) {
+        return MethodChoice::Change { to: best.method, gain: 1.0 / best.ratio.value };
     }
-    let Some((_, best)) = least(others.iter()) else { return MethodChoice::Unmeasured };
-    if best.value * SEEMS_WORSE < 1.0 && !is_surely_better(*best) {
+    let ratios = others.iter().map(|other| other.ratio);
+    let Some(best) = ratios.min_by(|a, b| a.value.total_cmp(&b.value)) else {
+        return MethodChoice::Unmeasured;
+    };
+    if best.value * SEEMS_WORSE < 1.0 && !is_surely_better(best) {
         MethodChoice::SeemsBetter
     } else {
         MethodChoice::Keep
     }
 }
 
+/// Ratios that differ by less than what both may be off by.
+const ALIKE: f64 = 1.0 + EMULATION_ERROR;
+
 fn is_surely_better(ratio: Interval) -> bool {
     ratio.high * AS_GOOD < 1.0
-}
-
-fn least<'a, T>(ways: impl Iterator<Item = &'a (T, Interval)>) -> Option<&'a (T, Interval)> {
-    ways.min_by(|a, b| a.1.value.total_cmp(&b.1.value))
 }
 
 /// The values of a setting that are as good as the best, by the ratios of their times to that of `current`.
@@ -74,12 +90,26 @@ mod tests {
 
     #[test]
     fn a_method_must_be_faster_beyond_noise_and_emulation() {
-        let advice = |value, half| io_method(&[("sync", ratio(1.3, 0.01)), ("io_uring", ratio(value, half))]);
+        let advice = |value, half| {
+            let sync = OtherMethod { method: "sync", ratio: ratio(1.3, 0.01), worst: 1.3 };
+            io_method(&[sync, OtherMethod { method: "io_uring", ratio: ratio(value, half), worst: 1.2 }])
+        };
         assert!(matches!(advice(0.6, 0.02), MethodChoice::Change { to: "io_uring", .. }));
         assert_eq!(advice(0.92, 0.01), MethodChoice::Keep, "within the error of the emulation");
         assert_eq!(advice(0.8, 0.3), MethodChoice::SeemsBetter, "more turns would tell");
         assert_eq!(advice(1.2, 0.01), MethodChoice::Keep);
         assert_eq!(io_method::<&str>(&[]), MethodChoice::Unmeasured);
+    }
+
+    #[test]
+    fn of_methods_that_are_as_fast_the_one_without_a_slow_scan_is_advised() {
+        let other = |method, value, worst| OtherMethod { method, ratio: ratio(value, 0.01), worst };
+        let to = |others: &[OtherMethod<&'static str>]| match io_method(others) {
+            MethodChoice::Change { to, .. } => to,
+            choice => panic!("{choice:?}"),
+        };
+        assert_eq!(to(&[other("sync", 0.55, 1.5), other("io_uring", 0.6, 1.1)]), "io_uring");
+        assert_eq!(to(&[other("sync", 0.3, 1.5), other("io_uring", 0.6, 1.1)]), "sync");
     }
 
     #[test]

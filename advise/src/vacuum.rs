@@ -39,7 +39,7 @@ impl VacuumCosts {
         self.bytes_s(self.miss)
     }
 
-    /// The same if it changes each page.
+    /// Bytes a second that it may read if it changes each page.
     pub fn changed_s(&self) -> Option<f64> {
         self.bytes_s(self.miss + self.dirty)
     }

@@ -34,7 +34,7 @@ pub(super) fn of(
     in_runs(reads, workers, runs)
 }
 
-/// The same blocks in such runs.
+/// Joins reads of blocks to such runs.
 pub(super) fn in_runs(reads: Option<BlockReads>, workers: usize, runs: Option<Runs>) -> Outcome<BlockReads> {
     let reads = match (reads, runs) {
         (Some(reads), Some(Runs { bytes, random })) => reads.in_runs(bytes, random, workers)?,

@@ -30,7 +30,7 @@ impl Caveats {
         Self { doubts: self.doubts.unusable().into_iter().collect(), notes: Vec::new() }
     }
 
-    /// The same doubts, in a row beside the one that has the notes.
+    /// The caveats of a row that has all doubts, while the notes stand in another row.
     pub(super) fn doubts_alone(&self) -> Self {
         Self { doubts: self.doubts.clone(), notes: Vec::new() }
     }

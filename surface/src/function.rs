@@ -52,13 +52,13 @@ pub const MEASURE: Function = Function {
     errors: &[],
 };
 
-/// The same of one that shows.
+/// A function that shows what is there.
 pub const LOOK: Function = Function { group: Group::Look, who: Who::Monitor, ..MEASURE };
 
-/// The same of one that advises.
+/// A function that gives advice.
 pub const ADVISE: Function = Function { group: Group::Advise, ..MEASURE };
 
-/// The same of one that keeps.
+/// A function that keeps results.
 pub const KEEP: Function = Function { group: Group::Keep, ..MEASURE };
 
 impl Function {
@@ -164,7 +164,7 @@ words! {
 /// Options of probes that measure rows: their bounds, and whether to wait for another probe.
 pub const MEASURING: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Precision, Wait];
 
-/// The same of probes that send requests, and take a seed of their order.
+/// Options of probes that send requests: their bounds, the seed of the order, and whether to wait.
 pub const SEEDED: &[OptionName] = &[MaxBytes, MaxIops, MaxMibS, MaxUtilPct, MaxP99, Seed, Wait];
 
 /// What a function returns.

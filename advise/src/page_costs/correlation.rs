@@ -204,7 +204,7 @@ pub(super) mod tests {
         times_of(error_pct, 6.0)
     }
 
-    /// The same where all pages, prefetched, take `all_us` each.
+    /// All pages, prefetched, take `all_us` each.
     fn times_of(error_pct: f64, all_us: f64) -> Times {
         let known = |us: f64| {
             let error = us * error_pct / 100.0;

@@ -48,7 +48,7 @@ pub struct GapCurve {
 struct Line {
     /// By ascending density, as measured.
     measured: Vec<(f64, Estimate)>,
-    /// The same in logarithms, with the ends that are known from other times.
+    /// Logarithms of both, with the ends that are known from other times.
     logarithms: Vec<(f64, f64)>,
 }
 

@@ -41,8 +41,8 @@ impl Uring {
         Self::with_background(depth, request, usize::MAX)
     }
 
-    /// The same, but what is submitted while more than `in_foreground` reads are in flight is left to the
-    /// kernel's own threads, which copy what is cached.
+    /// What is submitted while more than `in_foreground` reads are in flight is left to the kernel's own
+    /// threads, which copy what is cached.
     pub fn with_background(depth: usize, request: usize, in_foreground: usize) -> Result<Self> {
         let inner = Rc::new(Inner {
             ring: RefCell::new(build(depth as u32).map_err(refused)?),

@@ -101,7 +101,7 @@ impl HeldBack {
         self.quotas.iter().copied().max_by_key(|quota| quota.used_up).filter(|quota| quota.is_short())
     }
 
-    /// The same as a sentence.
+    /// Says so, if it was short.
     pub fn quota_sentence(&self) -> Option<String> {
         let QuotaPeriods { all, used_up } = self.short_quota()?;
         Some(format!("the cgroup of the server used up its CPU quota in {used_up} of {all} periods"))

@@ -55,7 +55,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub enum Pace {
     /// As fast as others are answered.
     Free,
-    /// The same, but no more than so many a second: a limit, which nothing that was late may make up for.
+    /// As fast as that, up to so many a second: a limit, which nothing that was late may make up for.
     AtMost(f64),
     /// So many a second, each when it is due.
     Due(f64),
@@ -85,7 +85,7 @@ impl Stream {
         Self { requests, pace, workers, engine, count, next: Arc::default() }
     }
 
-    /// The same stream, sent by this engine.
+    /// Has this engine send it.
     pub fn by(self, engine: Option<Kind>) -> Self {
         Self { engine, ..self }
     }
@@ -97,12 +97,12 @@ impl Stream {
         engine::uses_ring(self.engine, self.workers)
     }
 
-    /// The same stream at another pace.
+    /// A copy at another pace, which shares the order.
     pub fn at(&self, pace: Pace) -> Self {
         Self { pace, ..self.clone() }
     }
 
-    /// The same stream, of so many requests in each run.
+    /// A copy of so many requests in each run, which shares the order.
     pub fn of_count(&self, count: u64) -> Self {
         Self { count: Some(count), ..self.clone() }
     }

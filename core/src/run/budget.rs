@@ -171,7 +171,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The same budget, whose deadline has this reason.
+    /// Gives the deadline this reason.
     pub fn ending_by(mut self, at_deadline: Stop) -> Self {
         self.at_deadline = at_deadline;
         self

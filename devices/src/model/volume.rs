@@ -36,7 +36,7 @@ pub struct Defaults {
 /// A volume of 3,000 I/Os and 125 MiB a second.
 pub const GP3: Defaults =
     Defaults { ms: 0.7, jitter: 0.2, slots: 1024.0, iops: 3000.0, mib: 125.0, credits: None };
-/// The same while its credits last.
+/// A volume that is faster while its credits last.
 pub const BURST: Defaults = Defaults { credits: Some((60_000.0, 300.0)), ..GP3 };
 /// A network volume of 1 GB/s.
 pub const NET: Defaults =

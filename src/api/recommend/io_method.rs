@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_advise::io_methods::{EMULATION_ERROR, MethodChoice, io_method, values_as_good};
+use io_probe_advise::io_methods::{EMULATION_ERROR, MethodChoice, OtherMethod, io_method, values_as_good};
 use io_probe_core::machine::device::Roots;
 use io_probe_core::measure::io_methods::{self, Compared, Contender, Method, MethodsRun, SCANS, Work};
 use io_probe_core::measure::page_times::tuple;
@@ -311,8 +311,8 @@ impl<'a> Judge<'a> {
     }
 
     fn method(&self, row: Recommendation) -> Recommendation {
-        let others: Vec<(usize, Interval)> =
-            self.field.methods.iter().filter_map(|(_, place)| Some((*place, self.ratio(*place)?))).collect();
+        let others: Vec<OtherMethod<usize>> =
+            self.field.methods.iter().filter_map(|(_, place)| self.other_method(*place)).collect();
         match io_method(&others) {
             MethodChoice::Keep => {
                 row.keep(format!("no other method is surely faster by more than 5 %{}", self.in_words()))
@@ -329,6 +329,12 @@ impl<'a> Judge<'a> {
             MethodChoice::SeemsBetter => row.unknown(SEEMS_BETTER),
             MethodChoice::Unmeasured => row.unknown(self.why_none()),
         }
+    }
+
+    fn other_method(&self, place: usize) -> Option<OtherMethod<usize>> {
+        let of_scans = (0..SCANS.len()).filter_map(|scan| self.compared.ratio(place, 0, Some(scan)));
+        let worst = of_scans.map(|ratio| ratio.value).reduce(f64::max)?;
+        Some(OtherMethod { method: place, ratio: self.ratio(place)?, worst })
     }
 
     /// The other methods' times as multiples of the present one's, scan by scan.

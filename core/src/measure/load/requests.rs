@@ -32,7 +32,7 @@ pub trait Requests: Send + Sync {
     /// Bytes of each.
     fn bytes(&self) -> u64;
 
-    /// The same requests for a ring, if it may send them.
+    /// How a ring may send them, if it may.
     fn by_ring(&self) -> Option<&dyn RingRequests> {
         None
     }
@@ -118,7 +118,7 @@ impl BlockReads {
         Ok((!reads.places.is_empty()).then_some(reads))
     }
 
-    /// The same blocks in reads of `length` bytes, by so many workers, in their order or in a random one of
+    /// Reads the blocks in runs of `length` bytes, by so many workers, in their order or in a random one of
     /// this seed. What makes no such run is left out; None if nothing makes one.
     ///
     /// # Errors

@@ -154,7 +154,7 @@ fn a_random_turn_outlasts_the_allowance_of_a_limit() {
     assert!((us / 333.3 - 1.0).abs() < 0.15, "{us}");
 }
 
-/// The same of reads with gaps: each turn comes after a pause.
+/// Reads with gaps: each turn comes after a pause.
 #[test]
 fn the_allowance_of_a_limit_is_not_timed() {
     let (relation, clock) = (cold_relation(), Manual::default());

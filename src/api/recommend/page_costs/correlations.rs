@@ -78,13 +78,9 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         "(at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency})",
         cell.sequential, cell.random
     );
-    let plans = "the planner's plans for ranges of this index take";
     if *holds_current {
         let order = if locality.is_in_order() { " or hiding row order" } else { "" };
-        return row.keep(format!(
-            "{plans} {} {at}; {NOTHING_BETTER} without harming a query{order}",
-            times(regret)
-        ));
+        return row.keep(format!("{} {at}; {NOTHING_BETTER} without harming a query{order}", told(regret)));
     }
     let near =
         format!("rows next to each other in the index lie within about {:.0} blocks", locality.stretch);
@@ -109,9 +105,10 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         _ => String::new(),
     };
     let why = format!(
-        "{lie}; now {plans} {}, and with correlation {value} {} {at}{loss}",
-        times(regret_in_force),
-        times(regret)
+        "{lie}; now {}; with correlation {value} they take {:.2} and {:.2} times as long {at}{loss}",
+        told(regret_in_force),
+        regret.cold,
+        regret.warm
     );
     row.change(value.to_string(), statements(index, *value), why)
 }
@@ -120,8 +117,11 @@ fn interval(of: &Interval, scale: f64) -> Value {
     json!([figure(of.low * scale), figure(of.high * scale)])
 }
 
-fn times(Regret { cold, warm, .. }: &Regret) -> String {
-    format!("{cold:.2} times as long as the best with cold caches and {warm:.2} with warm ones")
+fn told(Regret { cold, warm, .. }: &Regret) -> String {
+    format!(
+        "the planner's plans for ranges of this index take {cold:.2} times as long as the best plans with \
+         cold caches and {warm:.2} times with warm ones"
+    )
 }
 
 const HIDES: &str = "it counts in sessions that have loaded the library (session_preload_libraries = \

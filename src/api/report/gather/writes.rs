@@ -26,7 +26,7 @@ const SHARES: [u32; 3] = [0, 50, 80];
 /// The share of writes beside which a verdict tells what reads take, and of reads, what commits do.
 const BESIDE: u32 = SHARES[1];
 
-/// The same of commits, one at a time.
+/// Commits, one at a time, and reads, in percent of what each reaches alone.
 const SHARES_OF_COMMITS: [u32; 2] = [0, BESIDE];
 const COMMITS: &str = "commits beside reads";
 
@@ -247,7 +247,7 @@ fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
     ))
 }
 
-/// The same of commits beside reads; or that they did not keep up.
+/// What commits take beside reads and without; or that they did not keep up.
 fn beside_reads(cells: &[&MixRow]) -> Option<String> {
     let without = carried(cells, 0, BESIDE)?;
     let Some(with) = carried(cells, BESIDE, BESIDE) else {
