@@ -41,6 +41,7 @@ CALLS = [
     "sync(label)",
     "ping('probed', mode => label)",
     "ping('probed', options => args)",
+    "report('probed', promised => args)",
     "recommend(settings => words)",
     "depth('probed', numbers)",
     "readahead('probed', numbers)",

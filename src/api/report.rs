@@ -40,8 +40,9 @@ use crate::pg::history::report_lines;
 /// How long a report takes by default.
 const DURATION: Duration = Duration::from_secs(30);
 
-/// The line that has the call's arguments.
+/// The line that has the call's arguments; a longer one is left out.
 const ARGUMENTS: &str = "arguments";
+const LONGEST_ARGUMENT: usize = 1000;
 
 /// Most lines of a stored report, and their bytes as JSON: an imported one may say anything.
 const MOST_LINES: usize = 5000;
@@ -275,18 +276,23 @@ fn call_arguments(
     writes: bool,
     [promised, options]: [&Option<JsonbText>; 2],
 ) -> Option<String> {
-    let json = |text: &Option<JsonbText>| serde_json::from_str(text.as_deref()?).ok();
     let given: Map<String, Value> = [
         ("duration", duration.map(|duration| format!("{} s", duration.as_secs_f64()).into())),
         ("cold", cold.then_some(Value::Bool(true))),
         ("writes", writes.then_some(Value::Bool(true))),
-        ("promised", json(promised)),
-        ("options", json(options).filter(|options: &Value| *options != json!({}))),
+        ("promised", short_json(promised)),
+        ("options", short_json(options).filter(|options| *options != json!({}))),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))
     .collect();
     (!given.is_empty()).then(|| Value::Object(given).to_string())
+}
+
+/// An argument as JSON; None without one, or if it is too long.
+fn short_json(argument: &Option<JsonbText>) -> Option<Value> {
+    let text = argument.as_deref().filter(|text| text.len() <= LONGEST_ARGUMENT)?;
+    serde_json::from_str(text).ok()
 }
 
 macro_rules! promised {
