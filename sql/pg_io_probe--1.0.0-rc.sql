@@ -551,7 +551,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Elapsed time of this depth in ms';
@@ -598,7 +598,7 @@ COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
@@ -1341,7 +1341,7 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: processes that ended in the interval. outside this server: device reads for none of these processes. kept in the OS cache: what they wrote and the devices have not written yet. out of the OS cache: what the devices wrote beyond that';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: sessions and parallel workers that ended in the interval. outside this server: device reads for none of these processes. other writes: the devices wrote more than these processes did (what these wrote earlier leaves the OS cache, or other programs write). not yet written: the devices wrote less';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
@@ -1370,7 +1370,7 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: processes that ended in the interval. outside this server: device reads for none of these processes. kept in the OS cache: what they wrote and the devices have not written yet. out of the OS cache: what the devices wrote beyond that';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: sessions and parallel workers that ended in the interval. outside this server: device reads for none of these processes. other writes: the devices wrote more than these processes did (what these wrote earlier leaves the OS cache, or other programs write). not yet written: the devices wrote less';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
@@ -2771,7 +2771,7 @@ COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
 COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Elapsed time of this depth in ms';

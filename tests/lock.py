@@ -59,7 +59,7 @@ class Lock(unittest.TestCase):
                     self.second.rows(probe.query)
                 self.assertEqual(raised.exception.sqlstate, "55006")
                 self.assertRegex(str(raised.exception), rf'DETAIL: .*PID {self.first.pid} \(role ".+"\) has been running '
-                                                        r"io_probe_seqscan for \d+ s, and ends it within \d+ s")
+                                                        r"io_probe_seqscan for \d+ s, and ends it in \d+ s at the latest")
                 self.assertRegex(str(raised.exception), "HINT: .*wait")
                 self.assertEqual(self.control.rows(held), [])
 

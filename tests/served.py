@@ -246,7 +246,7 @@ class Served(unittest.TestCase):
         with Session() as session:
             session.run("SET max_parallel_workers_per_gather = 0; SELECT count(*) FROM a; SELECT count(*) FROM a")
             said = session.run("SELECT FROM io_probe_explain('SELECT count(*) FROM a', execute => true)")
-            told = re.search(r"first run SELECT io_probe_evict\('public.a'\), which empties", "\n".join(said))
+            told = re.search(r"first run SELECT FROM io_probe_evict\('public.a'\), which empties", "\n".join(said))
             self.assertTrue(told or VERSION < 17, said)
 
     def test_explain_s_own_text_says_it_too(self):

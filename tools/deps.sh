@@ -35,9 +35,13 @@ install_packages() {
             exit 1
         fi
     fi
+    local cluster=/etc/postgresql/15/main is_new=
+    [ -e "$cluster" ] || [ -e /var/lib/postgresql/15/main ] || is_new=1
     echo "installing ${missing[*]}"
     "${run[@]}" apt-get update -q
     "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+    # Debian's package makes an empty cluster and starts it, which nobody asked for here.
+    [ -z "$is_new" ] || [ ! -e "$cluster" ] || "${run[@]}" pg_dropcluster --stop 15 main
 }
 
 trap '[ $? = 0 ] || echo "not everything that is needed could be had (the reason is above): run it again, it goes on from here" >&2' EXIT

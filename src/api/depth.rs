@@ -164,7 +164,7 @@ impl DepthSweep {
             best: timed.and_then(|run| run.interval).and_then(|_| Some(curve?.knee()? == index)),
             best_within: self
                 .p99
-                .filter(|_| timed.is_some())
+                .filter(|_| timed.is_some_and(|run| !run.throttled))
                 .map(|p99| curve.and_then(|curve| curve.most_within(p99)) == Some(index)),
             engine: curve.map(|curve| curve.engines[usize::from(depth > 1)]),
             blks: run.map_or(0, |run| run.fetches),

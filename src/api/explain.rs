@@ -39,7 +39,8 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
             let rows = rows(&explain::plan(&query)?, given.as_ref())?;
             if rows.iter().all(|row| row.os_ms.is_none() && row.device_ms.is_none()) {
                 pgrx::notice!(
-                    "the query was not executed: execute => true tells what it reads, and how long it waits"
+                    "the query was not executed: execute => true tells what it reads, and how long it \
+                     waits, if it does not write"
                 );
             }
             return Ok(rows);
@@ -221,8 +222,8 @@ impl Executed {
         }
         if let Some(evictions) = self.evictions() {
             pgrx::notice!(
-                "caches had its blocks: to see the query wait for the disk, first run SELECT {evictions}, \
-                 which empties the caches of these relations for all sessions"
+                "caches had its blocks: to see the query wait for the disk, first run SELECT FROM \
+                 {evictions}, which empties the caches of these relations for all sessions"
             );
         }
         if remembers

@@ -19,6 +19,7 @@ mod text;
 use std::ops::Deref;
 use std::time::Duration;
 
+use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::memory;
 use io_probe_surface::doubt::Doubts;
 use io_probe_surface::function::MEASURING;
@@ -205,19 +206,21 @@ fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
     of(lines, ReportSection::Server).find(|line| line.item == item).map_or("", Line::finding)
 }
 
-/// The statement that stores such a report, on as many lines as it has arguments if the call had some.
-fn next(lines: &[Line]) -> String {
+/// The statement that stores such a report, on as many lines as it has arguments if the call had some. None
+/// if nothing was measured.
+fn next(lines: &[Line]) -> Option<String> {
+    lines.iter().find(|line| line.section != ReportSection::Server && line.value.is_some())?;
     let relation = match fact(lines, "relation") {
         "" => String::new(),
         name => format!(", {}", spi::quote_literal(name)),
     };
-    match fact(lines, ARGUMENTS) {
+    Some(match fact(lines, ARGUMENTS) {
         "" => format!("SELECT io_probe_record('report'{relation}, label => 'today');"),
         json => format!(
             "SELECT io_probe_record('report'{relation},\nargs => {},\nlabel => 'today');",
             spi::quote_literal(json)
         ),
-    }
+    })
 }
 
 /// The lines of a stored run.
@@ -259,11 +262,13 @@ fn measured(
     Measurements {
         rel,
         duration: gucs::share_of_duration(given, 1, 1, DURATION)?,
+        is_usual: given.is_none(),
         cold,
         writes,
         promised,
         bounds: options.bounds()?,
         waits: options.waits()?,
+        began: Monotonic.now(),
         arguments,
     }
     .lines()

@@ -331,7 +331,7 @@ impl Interval<'_> {
         let read = hundredths(self.mib_s(read.saturating_sub(before.0) as f64) - read_by_rows);
         let written_by_rows: f64 = rows.iter().filter_map(|row| row.wmib_s).sum();
         let written = hundredths(self.mib_s(written.saturating_sub(before.1) as f64) - written_by_rows);
-        let of_cache = if written < 0.0 { "kept in the OS cache" } else { "out of the OS cache" };
+        let of_cache = if written < 0.0 { "not yet written" } else { "other writes" };
         vec![
             SessionRow { rmib_s: Some(read.max(0.0)), ..self.empty_row("outside this server") },
             SessionRow { wmib_s: Some(written.abs()), ..self.empty_row(of_cache) },

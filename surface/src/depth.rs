@@ -22,7 +22,7 @@ row! {
         /// interval
         best: Option<bool>,
         /// Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL
-        /// without that argument
+        /// without that argument, and under a rate limit
         best_within: Option<bool>,
         /// pread: one read at a time; io_uring, threads: several
         engine: Option<&'static str>,

@@ -14,10 +14,10 @@ row! {
         /// Process id; NULL in a row of several processes
         pid: Option<i32>,
         /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Without
-        /// pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: processes
-        /// that ended in the interval. outside this server: device reads for none of these processes. kept in
-        /// the OS cache: what they wrote and the devices have not written yet. out of the OS cache: what the
-        /// devices wrote beyond that
+        /// pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: sessions and
+        /// parallel workers that ended in the interval. outside this server: device reads for none of these
+        /// processes. other writes: the devices wrote more than these processes did (what these wrote earlier
+        /// leaves the OS cache, or other programs write). not yet written: the devices wrote less
         process: Text,
         /// MiB a second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,

@@ -89,9 +89,13 @@ pub(in crate::api) fn beside<T>(
     let (outcome, surroundings) = Observer::new(server::read_account(), below, &roots).beside(run);
     if let Err(Failed { status, sqlstate, message }) = &outcome {
         let (probe, was) = (probe.name(), if *status == "skipped" { "was " } else { "" });
-        Error::warning(format!("probe \"{probe}\" {was}{status}: {message}"))
-            .detail(format!("SQLSTATE is {sqlstate}."))
-            .warn();
+        let warning = Error::warning(format!("probe \"{probe}\" {was}{status}: {message}"))
+            .detail(format!("SQLSTATE is {sqlstate}."));
+        let warning = match message == lock::ANOTHER_RUNS {
+            true => warning.hint(r#"args => '{"options": {"wait": true}}' waits for its end."#),
+            false => warning,
+        };
+        warning.warn();
     }
     (outcome, surroundings)
 }

@@ -311,11 +311,10 @@ impl Recommendation {
 
     /// Adds what went on beside the measurement, if anything did.
     pub(super) fn beside(mut self, doubt: Option<Doubt>) -> Self {
-        if self.row.doubt.is_none() {
-            self.beside = doubt;
-            self.row.doubt = doubt.map(Doubt::name);
-        }
-        self
+        let Some(doubt) = doubt.filter(|_| self.row.doubt.is_none()) else { return self };
+        self.beside = Some(doubt);
+        self.row.doubt = Some(doubt.name());
+        self.also(told_beside(doubt))
     }
 
     /// Adds what else is to be known of the advice, if there is any.
@@ -465,4 +464,14 @@ fn of_server(value: &(&str, String)) -> Statements {
 
 fn alter_system((setting, value): &(&str, String)) -> String {
     format!("ALTER SYSTEM SET {setting} = {value}")
+}
+
+/// What to say of advice that has this doubt.
+pub(in crate::api) fn told_beside(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Limited => ", under the cgroup's limit",
+        Doubt::CpuQuota => ", but the CPU quota was used up",
+        Doubt::Slowed => ", but the device slowed down",
+        _ => ", but others used the device",
+    }
 }

@@ -392,8 +392,8 @@ impl<'a> Judge<'a> {
         let [present, more] = [0, place].map(|place| self.field.contenders[place].depth);
         if more <= present {
             return row.unknown(format!(
-                "more than {present} reads in flight can't be tried: pg_io_probe.max_depth and the memory for \
-                 their buffers allow no more"
+                "more than {present} reads in flight can't be tried: pg_io_probe.max_depth, or the memory \
+                 for their buffers, allows no more"
             ));
         }
         let tried = vec![(self.now.of_scan, place)];

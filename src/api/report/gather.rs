@@ -26,7 +26,7 @@ use pgrx::{pg_sys, spi};
 use super::{ARGUMENTS, Line, Mark, Promised, ReportSection, of};
 use crate::api::depth::{self, DepthSweep};
 use crate::api::recommend::{
-    ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint,
+    ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint, told_beside,
 };
 use crate::api::seqscan::Seqscan;
 use crate::api::sessions::OtherProcesses;
@@ -65,6 +65,9 @@ const FAR: f64 = 10.0;
 /// A percentile has no interval, and a short run none: nothing is said where that is nearer to what was
 /// promised than this share.
 const NEAR: f64 = 0.1;
+
+/// The 99th percentile of one run may differ from that of the next by this share.
+const NEAR_P99: f64 = 0.5;
 
 /// Shortest flush, in microseconds, of storage that keeps what it is given.
 const FASTEST_FLUSH_US: f64 = 10.0;
@@ -137,6 +140,8 @@ pub(super) struct Measurements {
     /// None for the largest table.
     pub(super) rel: Option<pg_sys::Oid>,
     pub(super) duration: Duration,
+    /// Is that the usual time, of which a part may be left over? Else the caller asked for it.
+    pub(super) is_usual: bool,
     pub(super) cold: bool,
     pub(super) writes: bool,
     pub(super) promised: Promised,
@@ -144,6 +149,8 @@ pub(super) struct Measurements {
     pub(super) bounds: Limits,
     /// Does it wait for a probe that runs?
     pub(super) waits: bool,
+    /// When it began.
+    pub(super) began: u64,
     /// The call's arguments as JSON; None if they are the defaults.
     pub(super) arguments: Option<String>,
 }
@@ -173,7 +180,6 @@ impl Measurements {
     /// Measures all of it.
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
         call::check_no_probe_runs(self.waits)?;
-        let started = Monotonic.now();
         let others = OtherProcesses::begin();
         let (_in_time, left) = call::in_time();
         let rel = self.rel.or_else(facts::largest_table);
@@ -198,19 +204,24 @@ impl Measurements {
             let (left, whole) = (figure(left.as_secs_f64()), figure(self.duration.as_secs_f64()));
             found.missing("time", &format!("statement_timeout left {left} s, but this may take {whole} s"));
         }
-        let elapsed_s = (Monotonic.now() - started) as f64 / 1e9;
+        let elapsed_s = (Monotonic.now() - self.began) as f64 / 1e9;
         found.others = others.moved();
         Ok(found.finish(elapsed_s))
     }
 
-    /// This part of the time; less if the statement has no more than that for it and the parts that come
-    /// after it.
+    /// This part of the time; more if the parts before it left some over of the time that was asked for, and
+    /// less if the statement has no more than that for it and the parts that come after it.
     fn share(&self, part: Part) -> Duration {
         let parts = self.parts();
-        let later = parts.iter().position(|other| *other == part).unwrap_or(0);
+        let later = &parts[parts.iter().position(|other| *other == part).unwrap_or(0)..];
         let usual = self.duration * part.weight() / weight(parts);
-        let left = call::time_left() * part.weight() / weight(&parts[later..]);
-        usual.min(left).max(Duration::from_millis(1))
+        let elapsed = Duration::from_nanos(Monotonic.now().saturating_sub(self.began));
+        let left_over = match self.is_usual {
+            true => Duration::ZERO,
+            false => self.duration.saturating_sub(elapsed) * part.weight() / weight(later),
+        };
+        let left = call::time_left() * part.weight() / weight(later);
+        usual.max(left_over).min(left).max(Duration::from_millis(1))
     }
 
     fn parts(&self) -> &'static [Part] {
@@ -483,7 +494,8 @@ impl ReportDraft {
             ""
         };
         let beside = beside_others(&row.caveats);
-        self.say("commit", format!("A commit waits {} for its WAL{p99}{beside}{doubt}.", time(us)));
+        let about = if row.caveats.doubt.has(Doubt::Short) { "about " } else { "" };
+        self.say("commit", format!("A commit waits {about}{} for its WAL{p99}{beside}{doubt}.", time(us)));
     }
 
     fn compare_scans(&mut self, direct: &SeqscanRow, server: &SeqscanRow, cold: bool) {
@@ -536,9 +548,9 @@ impl ReportDraft {
                     point.depth
                 ),
                 Shape::Knee(point) => {
-                    format!("{}; a greater depth gains little, if anything.", told_beside(point, of_one))
+                    format!("{}; a greater depth gains little, if anything.", told_with_one(point, of_one))
                 }
-                Shape::Rising(point) => format!("{}, and still growing.", told_beside(point, of_one)),
+                Shape::Rising(point) => format!("{}, and still growing.", told_with_one(point, of_one)),
             },
         );
     }
@@ -575,7 +587,7 @@ impl ReportDraft {
             (Some(low), Some(high)) if low != high => format!(" (any from {low} to {high} is as good)"),
             _ => String::new(),
         };
-        let others = advice.beside.map_or("", beside_advice);
+        let others = advice.beside.map_or("", told_beside);
         let place = if advice.on_primary { format!(", {ON_PRIMARY}") } else { String::new() };
         let unshown = if row.scope == "tablespace" { ", which SHOW will not show" } else { "" };
         let finding = match &row.statement {
@@ -763,6 +775,9 @@ impl ReportDraft {
         };
         let depth = if has_depth { format!(" with {} in flight", line.item) } else { String::new() };
         let verb = match line.kept {
+            Some(true) if line.doubt.has(Doubt::Small) => {
+                "as promised, unless a cache below the kernel served them".to_owned()
+            }
             Some(true) => "as promised".to_owned(),
             Some(false) => "not as promised".to_owned(),
             None => format!("can't tell whether as promised, as {}", self.why_open(line)),
@@ -801,7 +816,7 @@ fn depth_point(row: &DepthRow) -> Option<DepthPoint> {
 }
 
 /// The reads a second of a depth, also as a multiple of those of depth 1.
-fn told_beside(point: DepthPoint, of_one: Option<f64>) -> String {
+fn told_with_one(point: DepthPoint, of_one: Option<f64>) -> String {
     let iops = point.iops.value;
     let times =
         of_one.map(|one| format!(", {:.1} times as many as with one", iops / one)).unwrap_or_default();
@@ -822,16 +837,6 @@ fn is_from_memory(scan: &SeqscanRow) -> bool {
 fn is_much_less(direct: &SeqscanRow, server: &SeqscanRow) -> bool {
     let share = server.mib_s.zip(direct.mib_s).map(|(server, direct)| server / direct);
     !is_from_memory(server) && share.is_some_and(|share| share < MUCH_LESS)
-}
-
-/// What to say of advice that has this doubt.
-fn beside_advice(doubt: Doubt) -> &'static str {
-    match doubt {
-        Doubt::Limited => ", under the cgroup's limit",
-        Doubt::CpuQuota => ", but the CPU quota was used up",
-        Doubt::Slowed => ", but the device slowed down",
-        _ => ", but others used the device",
-    }
 }
 
 /// A sentence from what stands without a beginning and an end.
@@ -877,7 +882,11 @@ fn is_as_promised_by_a_cache(line: &Line) -> bool {
 /// Judges a figure by what was promised. One that caches may have served can break a promise, not keep it.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &CaveatColumns) -> Line {
     let interval = line.value.map(|value| match (line.low, line.high) {
-        (None, None) => stats::Interval { value, low: value - NEAR * value, high: value + NEAR * value },
+        (None, None) => {
+            let is_p99 = matches!(line.section, ReportSection::P99 | ReportSection::CommitP99);
+            let near = 1.0 + if is_p99 { NEAR_P99 } else { NEAR };
+            stats::Interval { value, low: value / near, high: value * near }
+        }
         (low, high) => {
             stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) }
         }

@@ -40,7 +40,7 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
         has_bands: changes.iter().any(|change| change.row.noise_pct.is_some()),
         advice: shown(ReportSection::Advice),
         missing: shown(ReportSection::Missing),
-        next: changes.is_empty().then(|| next(lines)),
+        next: next(lines).filter(|_| changes.is_empty()),
     };
     match page.render() {
         Ok(page) => ascii(&page),

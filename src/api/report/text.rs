@@ -27,10 +27,10 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     text.titled("CHANGED", changes::told(changes).into_iter().map(|told| (told, None)));
     text.list(lines, ReportSection::Advice, "ADVICE");
     text.list(lines, ReportSection::Missing, "MISSING");
-    if changes.is_empty() {
+    if let Some(next) = next(lines).filter(|_| changes.is_empty()) {
         text.push("");
         // It is pasted, so no line of it is wrapped.
-        for (word, line) in ["NEXT"].into_iter().chain(iter::repeat("")).zip(next(lines).lines()) {
+        for (word, line) in ["NEXT"].into_iter().chain(iter::repeat("")).zip(next.lines()) {
             text.push(format!("{word:<9}{line}"));
         }
     }

@@ -203,6 +203,7 @@ pub(in crate::pg) fn told(pid: i32, name: impl Fn(i64) -> Option<&'static str>) 
     let now = server::moment();
     let [since, left] = [now - started, ends - now].map(|us| (us.max(0) + 999_999) / 1_000_000);
     Some(format!(
-        "PID {pid}{role} has been running io_probe_{probe} for {since} s, and ends it within {left} s."
+        "PID {pid}{role} has been running io_probe_{probe} for {since} s, and ends it in {left} s at the \
+         latest."
     ))
 }

@@ -65,7 +65,8 @@ impl Tablespace {
             unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) }
         });
         if oid == pg_sys::InvalidOid {
-            return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist")));
+            return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist"))
+                .hint("pg_tablespace lists them. Name the other arguments, as in depth => 8."));
         }
         Self(oid).check_may_write()?;
         Ok(Self(oid))

@@ -245,7 +245,7 @@ impl<'a> Turns<'_, 'a> {
         picked
     }
 
-    /// The scans of a contender that may need more descriptors or threads than there are: then the others go on.
+    /// The scans of a contender that may need more descriptors or threads than there are: then others go on.
     fn scans_or_refusal(&mut self, index: usize, budget: &mut Budget<'_>) -> Result<Option<[Spent; 3]>> {
         match self.scans(index, budget) {
             Err(error) if self.run.contenders[index].emulated.is_some() => {

@@ -119,8 +119,8 @@ fn interval(of: &Interval, scale: f64) -> Value {
 
 fn told(Regret { cold, warm, .. }: &Regret) -> String {
     format!(
-        "the planner's plans for ranges of this index take {cold:.2} times as long as the best plans with \
-         cold caches and {warm:.2} times with warm ones"
+        "by the model, the planner's plans for ranges of this index take {cold:.2} times as long as the best \
+         plans with cold caches and {warm:.2} times with warm ones"
     )
 }
 

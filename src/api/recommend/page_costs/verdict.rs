@@ -103,7 +103,7 @@ impl Advice<'_> {
         let lead = if matters_to_queries {
             format!("of {queries} queries over your tables ")
         } else {
-            format!("in {queries} queries over your tables no index needs a bitmap scan: ")
+            format!("in none of {queries} queries over your tables a bitmap scan is surely fastest: ")
         };
         let why = format!("{lead}{}", told(&scores));
         if plateau.holds_current {
@@ -145,9 +145,9 @@ impl Advice<'_> {
         });
         let corrected = answers.corrected(settings, "with the correlations that are advised ");
         format!(
-            "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency} the \
-             planner's plans for {} queries over your tables take {:.2} times as long as the best ones with \
-             cold caches and {:.2} times with warm caches{corrected}{now}{}",
+            "at seq_page_cost {}, random_page_cost {} and effective_io_concurrency {concurrency}, by the \
+             model, the planner's plans for {} made-up queries over your tables take {:.2} times as long as \
+             the best ones with cold caches and {:.2} times with warm caches{corrected}{now}{}",
             cell.sequential,
             cell.random,
             answers.regrets.queries(),
@@ -208,7 +208,7 @@ fn told_both(scores: &Scores) -> String {
 /// Which values give the same plans, to be added to what is said.
 fn told_same((low, high): (f64, f64)) -> String {
     if low < high {
-        format!("; any value from {low} to {high} gives the same plans here")
+        format!("; values from {low} to {high} give the very same plans here")
     } else {
         String::new()
     }
