@@ -129,7 +129,7 @@ class Sessions(unittest.TestCase):
         for sample in {row["sample"] for row in rows}:
             of_sample = [row for row in rows if row["sample"] == sample]
             self.assertEqual(of_sample[-2]["process"], "outside this server")
-            self.assertRegex(of_sample[-1]["process"], "^(kept in|out of) the OS cache$")
+            self.assertRegex(of_sample[-1]["process"], "^(not yet written|other writes)$")
             self.assertTrue(all(row["pid"] for row in of_sample[:-2] if row["kind"] not in ["ended", "io worker"]))
         self.assertGreater(self.total(rows, "rmib_s"), BLOCKS * BLOCK / MIB * 0.99)
 
