@@ -32,7 +32,8 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
     Rows::answer(|| {
         let labels = [given("label_a", label_a.as_deref())?, given("label_b", label_b.as_deref())?];
         if let Some(label) = labels.iter().find(|label| !query::has_label(label)) {
-            return Err(Error::undefined_object(format!("no run that succeeded has the label \"{label}\"")));
+            return Err(Error::undefined_object(format!("no run that succeeded has the label \"{label}\""))
+                .hint("The table io_probe_runs shows the labels."));
         }
         let mut rows = rows(&Sides::Labels(labels[0], labels[1]));
         let apart = Sides::OtherArguments(labels[0], labels[1]).differences().into_iter();
