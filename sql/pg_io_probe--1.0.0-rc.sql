@@ -287,7 +287,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from 
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -404,7 +404,7 @@ CREATE TYPE io_probe_random_full_row AS (
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
 COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate limit it is the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
@@ -448,7 +448,7 @@ COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from s
 COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -472,7 +472,7 @@ CREATE TYPE io_probe_random_row AS (
 );
 COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
 COMMENT ON COLUMN io_probe_random_row.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate limit it is the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
 COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile of the latency in us';
@@ -1010,8 +1010,8 @@ COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of the time
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL if a read was sent only after an answer';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent. NULL if a write was sent only after an answer';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL if each read waited for an earlier one';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent. NULL if each write waited for an earlier one';
 COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
@@ -1465,7 +1465,7 @@ COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched fro
 COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -2595,7 +2595,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from s
 COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -2669,7 +2669,7 @@ COMMENT ON COLUMN io_probe_random_history.run_id IS 'Run in io_probe_runs';
 COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_random_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_random_history.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate limit it is the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
@@ -2713,7 +2713,7 @@ COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from st
 COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
@@ -3064,8 +3064,8 @@ COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of the time 
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of the time of a write in us';
 COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL if a read was sent only after an answer';
-COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent. NULL if a write was sent only after an answer';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL if each read waited for an earlier one';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent. NULL if each write waited for an earlier one';
 COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
@@ -3237,7 +3237,7 @@ COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from
 COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: this and util_pct are over the time with cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
 COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';

@@ -43,9 +43,9 @@ row! {
         /// Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles
         /// are too low: they don't count unanswered requests. NULL for reads alone and writes alone
         carried: Option<bool>,
-        /// Reads a second that were sent. NULL if a read was sent only after an answer
+        /// Reads a second that were sent. NULL if each read waited for an earlier one
         sent_reads_s: Option<f64>,
-        /// Writes a second that were sent. NULL if a write was sent only after an answer
+        /// Writes a second that were sent. NULL if each write waited for an earlier one
         sent_writes_s: Option<f64>,
         /// data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync
         writing: &'static str,

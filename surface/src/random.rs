@@ -15,8 +15,8 @@ row! {
         /// direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the
         /// OS cache
         path: &'static str,
-        /// Fetches a second, without warm-up, holes and filling the queue. Under a rate limit it is the rate
-        /// that the limit allowed
+        /// Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate
+        /// limit it is the rate that the limit allowed
         iops: Option<f64>,
         /// 99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer
         p999_us: Option<f64>,

@@ -77,7 +77,7 @@ row! {
         /// Mean size of the devices' reads in kB (rareq-sz of iostat)
         rareq_kb: Option<f64>,
         /// Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode
-        /// emulated: this and util_pct are over the time with cache_us
+        /// emulated: the time of this and of util_pct includes cache_us
         aqu_sz: Option<f64>,
         /// Mean ms of a device read, queueing included (r_await of iostat)
         r_await_ms: Option<f64>,
