@@ -35,13 +35,27 @@ install_packages() {
             exit 1
         fi
     fi
-    local cluster=/etc/postgresql/15/main is_new=
-    [ -e "$cluster" ] || [ -e /var/lib/postgresql/15/main ] || is_new=1
     echo "installing ${missing[*]}"
     "${run[@]}" apt-get update -q
-    "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
-    # Debian's package makes an empty cluster and starts it, which nobody asked for here.
-    [ -z "$is_new" ] || [ ! -e "$cluster" ] || "${run[@]}" pg_dropcluster --stop 15 main
+    case " ${missing[*]} " in
+        *' postgresql-15 '*) without_cluster ;;
+        *) apt_install "${missing[@]}" ;;
+    esac
+}
+
+apt_install() {
+    "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
+}
+
+# Installs a server without what its package does besides: to make a cluster, and to start it.
+without_cluster() {
+    local settings=/etc/postgresql-common/createcluster.conf status=0
+    apt_install postgresql-common
+    "${run[@]}" cp -p "$settings" "$settings.before"
+    echo 'create_main_cluster = false' | "${run[@]}" tee -a "$settings" >/dev/null
+    apt_install "${missing[@]}" || status=$?
+    "${run[@]}" mv "$settings.before" "$settings"
+    return "$status"
 }
 
 trap '[ $? = 0 ] || echo "not everything that is needed could be had (the reason is above): run it again, it goes on from here" >&2' EXIT

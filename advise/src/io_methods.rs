@@ -12,6 +12,9 @@ use crate::{Choice, Plateau, plateau};
 /// a gp3 volume (docs/benchmarks.md), where the machine was busy.
 pub const EMULATION_ERROR: f64 = 0.25;
 
+/// Ratios that differ by less are alike.
+const ALIKE: f64 = 1.0 + EMULATION_ERROR;
+
 /// What is in force, as a ratio to itself.
 const IN_FORCE: Interval = Interval { value: 1.0, low: 1.0, high: 1.0 };
 
@@ -40,7 +43,7 @@ pub struct OtherMethod<T> {
     pub method: T,
     /// All scans together.
     pub ratio: Interval,
-    /// The scan that it is worst at.
+    /// The ratio of the scan that it is worst at.
     pub worst: f64,
 }
 
@@ -63,9 +66,6 @@ pub fn io_method<T: Copy>(others: &[OtherMethod<T>]) -> MethodChoice<T> {
         MethodChoice::Keep
     }
 }
-
-/// Ratios that differ by less than what both may be off by.
-const ALIKE: f64 = 1.0 + EMULATION_ERROR;
 
 fn is_surely_better(ratio: Interval) -> bool {
     ratio.high * AS_GOOD < 1.0

@@ -13,7 +13,7 @@
 //! - Whether the bucket was full at first is not known: it holds at least what was in it.
 //! - A rate that hardly varies may also be all that a device has.
 
-use io_probe_core::stats::{Slice, from_middle, median, step_down_of_rate};
+use io_probe_core::stats::{Slice, median, slope, step_down_of_rate};
 
 /// Parts of the test of steadiness, and its bounds as shares of the mean.
 const PARTS: usize = 5;
@@ -105,10 +105,7 @@ fn steadiness(parts: &[f64]) -> (Option<f64>, Option<bool>) {
     let mean = parts.iter().sum::<f64>() / parts.len() as f64;
     let most = parts.iter().copied().fold(f64::MIN, f64::max);
     let least = parts.iter().copied().fold(f64::MAX, f64::min);
-    let middle = (parts.len() - 1) as f64 / 2.0;
-    let product: f64 = from_middle(parts.len()).zip(parts).map(|(step, part)| step * part).sum();
-    let slope = product / from_middle(parts.len()).map(|step| step * step).sum::<f64>();
-    let excursion = slope.abs() * 2.0 * middle;
+    let excursion = slope(parts).abs() * (parts.len() - 1) as f64;
     let range = (most - least) / mean;
     (Some(range), Some(range <= RANGE && excursion <= EXCURSION * mean))
 }

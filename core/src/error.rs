@@ -97,7 +97,7 @@ impl Error {
         }
     }
 
-    /// Did this process get no more descriptors, threads or memory, while it goes on with those that it has?
+    /// Was it refused descriptors, threads or memory?
     pub fn is_shortage(&self) -> bool {
         matches!(self, Error::NoMemory { .. })
             || matches!(self.errno(), Some(libc::EMFILE | libc::ENFILE | libc::EAGAIN | libc::ENOMEM))

@@ -8,11 +8,11 @@ mod precision;
 mod slices;
 mod step;
 
-pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_turns, trend};
+pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_turns, slope, trend};
 pub use latency::{Class, Latencies};
 pub use median::{MIN_FOR_MEDIAN, error_of_median, median, of_median};
 pub(crate) use precision::Looks;
 pub use precision::Precision;
 pub use slices::{Slice, Slices};
 pub(crate) use step::step;
-pub use step::{from_middle, step_down_of_rate, step_up};
+pub use step::{step_down_of_rate, step_up};

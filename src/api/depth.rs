@@ -164,8 +164,9 @@ impl DepthSweep {
             best: timed.and_then(|run| run.interval).and_then(|_| Some(curve?.knee()? == index)),
             best_within: self
                 .p99
-                .filter(|_| timed.is_some_and(|run| !run.throttled))
-                .map(|p99| curve.and_then(|curve| curve.most_within(p99)) == Some(index)),
+                .zip(curve)
+                .filter(|(_, curve)| timed.is_some() && !curve.is_paced())
+                .map(|(p99, curve)| curve.most_within(p99) == Some(index)),
             engine: curve.map(|curve| curve.engines[usize::from(depth > 1)]),
             blks: run.map_or(0, |run| run.fetches),
             elapsed_ms: run.map(|run| ms(run.elapsed_ns)),
@@ -211,6 +212,11 @@ impl DepthCurve {
     /// Are these not the device's figures?
     fn is_void(&self) -> bool {
         self.from_device.is_some_and(|share| share < DIRECT_PCT)
+    }
+
+    /// Did a limit hold back a step?
+    fn is_paced(&self) -> bool {
+        runs(&self.steps).any(|run| run.throttled)
     }
 
     /// Were more requests in flight than may have been? All figures of the step are void then.

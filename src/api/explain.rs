@@ -39,8 +39,8 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
             let rows = rows(&explain::plan(&query)?, given.as_ref())?;
             if rows.iter().all(|row| row.os_ms.is_none() && row.device_ms.is_none()) {
                 pgrx::notice!(
-                    "the query was not executed: execute => true tells what it reads, and how long it \
-                     waits, if it does not write"
+                    "the query was not executed: execute => true (refused if it writes) also tells what it \
+                     reads, and how long it waits"
                 );
             }
             return Ok(rows);

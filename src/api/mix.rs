@@ -15,13 +15,13 @@ use io_probe_core::run::budget::Limits;
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::function::SEEDED;
 use io_probe_surface::mix::MixRow;
-use io_probe_surface::shared::PlaceColumns;
-use io_probe_surface::value::{Json, Timestamp};
+use io_probe_surface::shared::{LatencyColumns, PlaceColumns};
+use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
 use super::direct_reads::{self, Runs};
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves, quantile_us};
+use super::shared::{self, CONTRADICTED, Caveats, ms, of_leaves};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{
     Begin, Call, Failure, Options, Outcome, Probe, ProbedPlace, ProbedRelation, arguments, figure,
@@ -218,22 +218,22 @@ impl Measured {
         let sizes = found.as_ref().map_or(usual, |found| found.sizes);
         let tried = found.as_ref().and_then(|found| found.tried.as_ref());
         let call_row = CallRow { measured: self, sizes, place: self.place(relation, tried), started_at };
-        let Some(found) = found else { return Ok(vec![call_row.of(BEND, None, caveats)]) };
+        let Some(found) = found else { return Ok(vec![call_row.row(BEND, None, caveats)]) };
         let caveats = self.caveats(&found, relation);
         let others = caveats.doubts_alone();
         let [reads, writes] = &found.mix.alone;
-        let mut rows = vec![call_row.of(BEND, found.mix.bend(), caveats)];
+        let mut rows = vec![call_row.row(BEND, found.mix.bend(), caveats)];
         rows.extend(found.present.map(|[reads, writes]| MixRow {
             read_pct: Some(100),
             write_pct: Some(100),
             reads_s: Some(figure(reads.per_s)),
             writes_s: Some(figure(writes.per_s)),
             caveats: Caveats::default().columns(),
-            ..call_row.of("others", None, others.clone())
+            ..call_row.row("others", None, others.clone())
         }));
-        rows.push(call_row.of(READS_ALONE, Some(reads), others.clone()));
-        rows.push(call_row.of(WRITES_ALONE, Some(writes), others.clone()));
-        rows.extend(found.mix.cells.iter().map(|cell| call_row.of(CELL, Some(cell), others.clone())));
+        rows.push(call_row.row(READS_ALONE, Some(reads), others.clone()));
+        rows.push(call_row.row(WRITES_ALONE, Some(writes), others.clone()));
+        rows.extend(found.mix.cells.iter().map(|cell| call_row.row(CELL, Some(cell), others.clone())));
         Ok(rows)
     }
 
@@ -495,7 +495,7 @@ struct CallRow<'a> {
 }
 
 impl CallRow<'_> {
-    fn of(&self, load: &'static str, cell: Option<&Cell>, mut caveats: Caveats) -> MixRow {
+    fn row(&self, load: &'static str, cell: Option<&Cell>, mut caveats: Caveats) -> MixRow {
         let reached = cell.and_then(|cell| cell.reached.as_ref());
         if cell.is_some_and(Cell::is_void) {
             caveats.void(CONTRADICTED);
@@ -512,15 +512,15 @@ impl CallRow<'_> {
             read_pct: cell.map(|cell| cell.shares[READS]),
             write_pct: cell.map(|cell| cell.shares[WRITES]),
             reads_s: reads.per_s,
-            r_p50_us: reads.p50_us,
-            r_p95_us: reads.p95_us,
-            r_p99_us: reads.p99_us,
-            r_histogram: reads.histogram,
+            r_p50_us: reads.latencies.p50_us,
+            r_p95_us: reads.latencies.p95_us,
+            r_p99_us: reads.latencies.p99_us,
+            r_histogram: reads.latencies.histogram,
             writes_s: writes.per_s,
-            w_p50_us: writes.p50_us,
-            w_p95_us: writes.p95_us,
-            w_p99_us: writes.p99_us,
-            w_histogram: writes.histogram,
+            w_p50_us: writes.latencies.p50_us,
+            w_p95_us: writes.latencies.p95_us,
+            w_p99_us: writes.latencies.p99_us,
+            w_histogram: writes.latencies.histogram,
             carried: cell.filter(|_| matches!(load, BEND | CELL)).and_then(Cell::carries),
             sent_reads_s: reads.sent_per_s,
             sent_writes_s: writes.sent_per_s,
@@ -541,10 +541,7 @@ impl CallRow<'_> {
 #[derive(Default)]
 struct SideColumns {
     per_s: Option<f64>,
-    p50_us: Option<f64>,
-    p95_us: Option<f64>,
-    p99_us: Option<f64>,
-    histogram: Option<Json>,
+    latencies: LatencyColumns,
     sent_per_s: Option<f64>,
 }
 
@@ -558,10 +555,7 @@ impl SideColumns {
         };
         Self {
             per_s: reached.per_s().map(figure),
-            p50_us: quantile_us(&reached.latencies, 0.5),
-            p95_us: quantile_us(&reached.latencies, 0.95),
-            p99_us: quantile_us(&reached.latencies, 0.99),
-            histogram: Some(shared::histogram(&reached.latencies)),
+            latencies: shared::latencies(&reached.latencies),
             sent_per_s,
         }
     }

@@ -17,9 +17,8 @@ mod plots;
 mod text;
 
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::run::memory;
 use io_probe_surface::doubt::Doubts;
 use io_probe_surface::function::MEASURING;
@@ -32,7 +31,7 @@ use serde_json::{Map, Value, json};
 use self::gather::{Measurements, count};
 use super::history;
 use crate::call::named::{NamedEnum, named};
-use crate::call::{Options, arguments};
+use crate::call::{self, Options, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{JsonbText, Rows, SqlInterval, Text};
@@ -41,8 +40,10 @@ use crate::pg::history::report_lines;
 /// How long a report takes by default.
 const DURATION: Duration = Duration::from_secs(30);
 
-/// The line that has the call's arguments; a longer one is left out.
+/// The line that has the call's arguments.
 const ARGUMENTS: &str = "arguments";
+
+/// An argument with more bytes is not among them: the caller knows it.
 const LONGEST_ARGUMENT: usize = 1000;
 
 /// Most lines of a stored report, and their bytes as JSON: an imported one may say anything.
@@ -206,10 +207,12 @@ fn fact<'a>(lines: &'a [Line], item: &str) -> &'a str {
     of(lines, ReportSection::Server).find(|line| line.item == item).map_or("", Line::finding)
 }
 
-/// The statement that stores such a report, on as many lines as it has arguments if the call had some. None
-/// if nothing was measured.
+/// The statement that stores such a report, on three lines if the call had arguments. None if nothing was
+/// measured.
 fn next(lines: &[Line]) -> Option<String> {
-    lines.iter().find(|line| line.section != ReportSection::Server && line.value.is_some())?;
+    if !lines.iter().any(|line| line.section != ReportSection::Server && line.value.is_some()) {
+        return None;
+    }
     let relation = match fact(lines, "relation") {
         "" => String::new(),
         name => format!(", {}", spi::quote_literal(name)),
@@ -259,16 +262,19 @@ fn measured(
     let promised = Promised::parse(promised)?;
     // io_probe_depth takes all of these but `precision`.
     let options = Options::parse(options, MEASURING)?;
+    let (duration, bounds) = (gucs::share_of_duration(given, 1, 1, DURATION)?, options.bounds()?);
+    let waits = options.waits()?;
+    call::check_no_probe_runs(waits)?;
     Measurements {
         rel,
-        duration: gucs::share_of_duration(given, 1, 1, DURATION)?,
-        is_usual: given.is_none(),
+        began: Instant::now(),
+        duration,
+        uses_all_time: given.is_some(),
         cold,
         writes,
         promised,
-        bounds: options.bounds()?,
-        waits: options.waits()?,
-        began: Monotonic.now(),
+        bounds,
+        waits,
         arguments,
     }
     .lines()

@@ -375,7 +375,7 @@ fn hundredths(value: f64) -> f64 {
 const LEAST: u64 = 16 << 10;
 
 /// What the row's process read and wrote.
-fn device(row: &SessionRow) -> f64 {
+fn moved(row: &SessionRow) -> f64 {
     row.rmib_s.unwrap_or(0.0) + row.wmib_s.unwrap_or(0.0)
 }
 
@@ -387,11 +387,9 @@ fn group(row: &SessionRow) -> Option<i32> {
 /// The greatest first; parallel workers right behind their leader.
 fn sort(rows: &mut [SessionRow]) {
     let mut of_group: HashMap<Option<i32>, f64> = HashMap::new();
-    rows.iter().for_each(|row| *of_group.entry(group(row)).or_default() += device(row));
+    rows.iter().for_each(|row| *of_group.entry(group(row)).or_default() += moved(row));
     rows.sort_by(|a, b| {
         let by_group = of_group[&group(b)].total_cmp(&of_group[&group(a)]).then(group(a).cmp(&group(b)));
-        by_group
-            .then(a.leader_pid.is_some().cmp(&b.leader_pid.is_some()))
-            .then(device(b).total_cmp(&device(a)))
+        by_group.then(a.leader_pid.is_some().cmp(&b.leader_pid.is_some())).then(moved(b).total_cmp(&moved(a)))
     });
 }

@@ -17,7 +17,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::ping::seed;
-use super::shared::{self, CONTRADICTED, Caveats, SMALL, ms, of_leaves, quantile_us};
+use super::shared::{self, CONTRADICTED, Caveats, SMALL, ms, of_leaves};
 use crate::call::named::{NamedEnum, named};
 use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, arguments, figure};
 use crate::error::Result;
@@ -85,9 +85,9 @@ impl Pattern {
         let (order, flush_after) = match self {
             Self::Random => (WriteOrder::Random, 0),
             Self::Sequential => (WriteOrder::Sequential, 0),
-            Self::Checkpoint => (WriteOrder::Sorted, bytes(c"checkpoint_flush_after")),
-            Self::Backend => (WriteOrder::Random, bytes(c"backend_flush_after")),
-            Self::Copy => (WriteOrder::Sequential, bytes(c"backend_flush_after")),
+            Self::Checkpoint => (WriteOrder::Sorted, bytes_of_setting(c"checkpoint_flush_after")),
+            Self::Backend => (WriteOrder::Random, bytes_of_setting(c"backend_flush_after")),
+            Self::Copy => (WriteOrder::Sequential, bytes_of_setting(c"backend_flush_after")),
         };
         let length = if self == Self::Sequential { LONG_WRITE } else { pg_sys::BLCKSZ };
         let depths: &[Option<usize>] = match self {
@@ -100,7 +100,7 @@ impl Pattern {
 }
 
 /// The value in bytes of a setting that counts blocks.
-fn bytes(setting: &CStr) -> u64 {
+fn bytes_of_setting(setting: &CStr) -> u64 {
     server::number::<u64>(setting).unwrap_or(0) * u64::from(pg_sys::BLCKSZ)
 }
 
@@ -184,7 +184,7 @@ impl Written {
         let timed = found.map(|(_, times)| times).filter(|_| !caveats.has(Doubt::Void));
         let total = timed.map(WriteTimes::total).filter(|total| total.work > 0);
         let writes_s = total.and_then(|total| total.ns_each()).map(|ns| 1e9 / ns);
-        let latencies = timed.map(|times| &times.latencies);
+        let latencies = timed.map(|times| shared::latencies(&times.latencies)).unwrap_or_default();
         WriteRow {
             pattern: pattern.name(),
             path: if way.direct.is_some() { "direct" } else { "os" },
@@ -193,10 +193,10 @@ impl Written {
             flush_kb: (way.flush_after > 0).then_some(way.flush_after >> 10),
             writes_s: writes_s.map(figure),
             mib_s: writes_s.map(|writes| shared::mib_s(writes, way.length.into())),
-            p50_us: latencies.and_then(|latencies| quantile_us(latencies, 0.5)),
-            p95_us: latencies.and_then(|latencies| quantile_us(latencies, 0.95)),
-            p99_us: latencies.and_then(|latencies| quantile_us(latencies, 0.99)),
-            histogram: latencies.map(shared::histogram),
+            p50_us: latencies.p50_us,
+            p95_us: latencies.p95_us,
+            p99_us: latencies.p99_us,
+            histogram: latencies.histogram,
             fsync_ms: timed.and_then(|times| times.syncs.ns_each()).map(|ns| figure(ns / 1e6)),
             ops: total.map_or(0, |total| total.work),
             elapsed_ms: total.map(|total| ms(total.ns)),

@@ -35,7 +35,7 @@ use super::locality::{Locality, median};
 use super::visited::{Part, Visited};
 use io_probe_core::measure::page_times::PageTimes;
 
-/// A tuple's work over that in a bare count of all: in a sequential scan that looks at a column of each.
+/// A tuple's work over that in a bare count of all: in a sequential scan with a filter.
 const FILTERED_TUPLE: f64 = 1.8;
 /// A tuple's work in an index scan: its entry, its fetch, and its column.
 const INDEX_TUPLE: f64 = 1.4;

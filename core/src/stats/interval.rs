@@ -9,7 +9,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Slice;
-use super::step::{from_middle, has_step};
+use super::step::has_step;
 
 /// Below this many slices no interval is given.
 pub const MIN_SLICES: usize = 20;
@@ -78,15 +78,27 @@ pub fn trend(slices: &[Slice]) -> Option<f64> {
         return None;
     }
     let middle = (times.len() as f64 - 1.0) / 2.0;
-    let spread: f64 = from_middle(times.len()).map(|x| x * x).sum();
-    let slope = from_middle(times.len()).zip(&times).map(|(x, t)| x * t).sum::<f64>() / spread;
+    let slope = slope(&times);
     let level = times.iter().sum::<f64>() / times.len() as f64;
     let residuals: Vec<f64> =
-        from_middle(times.len()).zip(&times).map(|(x, t)| t - level - slope * x).collect();
-    let error = deviation(&residuals) * (inflation(&residuals) / spread).sqrt();
+        times.iter().enumerate().map(|(place, t)| t - level - slope * (place as f64 - middle)).collect();
+    let error = deviation(&residuals) * (inflation(&residuals) / spread(times.len())).sqrt();
     let (first, last) = (level - slope * middle, level + slope * middle);
     let clear = slope.abs() > 3.0 * error && first > 0.0 && last > 0.0;
     Some(last / first - 1.0).filter(|drift| clear && drift.abs() > 0.1)
+}
+
+/// By how much each value is greater than the one before, along the line that fits them best.
+pub fn slope(values: &[f64]) -> f64 {
+    let middle = (values.len() as f64 - 1.0) / 2.0;
+    let product: f64 = values.iter().enumerate().map(|(place, value)| (place as f64 - middle) * value).sum();
+    product / spread(values.len())
+}
+
+/// Sum of the squares of how far so many places are from their middle.
+pub(super) fn spread(places: usize) -> f64 {
+    let n = places as f64;
+    n * (n * n - 1.0) / 12.0
 }
 
 /// Spread of residuals.

@@ -7,6 +7,7 @@
 //! - A step down is none, nor is a short stall: a tenth of the times at least is after the cut.
 //! - What a straight line fits as well is no step but a drift, see [`super::trend`].
 
+use super::interval::{slope, spread};
 use super::{Slice, median};
 
 /// Least factor of a step.
@@ -70,16 +71,8 @@ fn fits_better_than_a_line(times: &[f64], cut: usize) -> bool {
     let logs: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let (before, after) = logs.split_at(cut);
     let all = squares_around_mean(&logs);
-    let product: f64 = from_middle(logs.len()).zip(&logs).map(|(step, log)| step * log).sum();
-    let spread: f64 = from_middle(logs.len()).map(|step| step * step).sum();
-    let of_line = all - product * product / spread;
+    let of_line = all - slope(&logs).powi(2) * spread(logs.len());
     squares_around_mean(before) + squares_around_mean(after) < of_line
-}
-
-/// How far each of `count` places is from their middle.
-pub fn from_middle(count: usize) -> impl Iterator<Item = f64> {
-    let middle = (count as f64 - 1.0) / 2.0;
-    (0..count).map(move |place| place as f64 - middle)
 }
 
 fn squares_around_mean(values: &[f64]) -> f64 {

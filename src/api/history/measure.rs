@@ -87,15 +87,11 @@ pub(in crate::api) fn beside<T>(
 ) -> (std::result::Result<T, Failed>, Surroundings) {
     let roots = Roots::default();
     let (outcome, surroundings) = Observer::new(server::read_account(), below, &roots).beside(run);
-    if let Err(Failed { status, sqlstate, message }) = &outcome {
+    if let Err(Failed { status, sqlstate, message, hint }) = &outcome {
         let (probe, was) = (probe.name(), if *status == "skipped" { "was " } else { "" });
         let warning = Error::warning(format!("probe \"{probe}\" {was}{status}: {message}"))
             .detail(format!("SQLSTATE is {sqlstate}."));
-        let warning = match message == lock::ANOTHER_RUNS {
-            true => warning.hint(r#"args => '{"options": {"wait": true}}' waits for its end."#),
-            false => warning,
-        };
-        warning.warn();
+        hint.iter().fold(warning, |warning, hint| warning.hint(hint)).warn();
     }
     (outcome, surroundings)
 }

@@ -4,7 +4,7 @@ mod writes;
 
 use std::cmp::Ordering;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_probe_advise::report::{DepthPoint, Shape, Trust, is_kept};
 use io_probe_advise::served;
@@ -12,7 +12,6 @@ use io_probe_core::machine::host::Host;
 use io_probe_core::machine::observer::{HeldBack, Surroundings};
 use io_probe_core::measure::sync::{FLUSHES, GroupCommit, Section};
 use io_probe_core::run::budget::Limits;
-use io_probe_core::run::clock::{Clock, Monotonic};
 use io_probe_core::stats;
 use io_probe_surface::depth::DepthRow;
 use io_probe_surface::doubt::Doubt;
@@ -139,9 +138,10 @@ fn weight(parts: &[Part]) -> u32 {
 pub(super) struct Measurements {
     /// None for the largest table.
     pub(super) rel: Option<pg_sys::Oid>,
+    pub(super) began: Instant,
     pub(super) duration: Duration,
-    /// Is that the usual time, of which a part may be left over? Else the caller asked for it.
-    pub(super) is_usual: bool,
+    /// Did the caller ask for that time? Else a part of it may be left over.
+    pub(super) uses_all_time: bool,
     pub(super) cold: bool,
     pub(super) writes: bool,
     pub(super) promised: Promised,
@@ -149,8 +149,6 @@ pub(super) struct Measurements {
     pub(super) bounds: Limits,
     /// Does it wait for a probe that runs?
     pub(super) waits: bool,
-    /// When it began.
-    pub(super) began: u64,
     /// The call's arguments as JSON; None if they are the defaults.
     pub(super) arguments: Option<String>,
 }
@@ -179,7 +177,6 @@ struct ReportDraft {
 impl Measurements {
     /// Measures all of it.
     pub(super) fn lines(&self) -> Result<Vec<Line>> {
-        call::check_no_probe_runs(self.waits)?;
         let others = OtherProcesses::begin();
         let (_in_time, left) = call::in_time();
         let rel = self.rel.or_else(facts::largest_table);
@@ -204,7 +201,7 @@ impl Measurements {
             let (left, whole) = (figure(left.as_secs_f64()), figure(self.duration.as_secs_f64()));
             found.missing("time", &format!("statement_timeout left {left} s, but this may take {whole} s"));
         }
-        let elapsed_s = (Monotonic.now() - self.began) as f64 / 1e9;
+        let elapsed_s = self.began.elapsed().as_secs_f64();
         found.others = others.moved();
         Ok(found.finish(elapsed_s))
     }
@@ -215,10 +212,9 @@ impl Measurements {
         let parts = self.parts();
         let later = &parts[parts.iter().position(|other| *other == part).unwrap_or(0)..];
         let usual = self.duration * part.weight() / weight(parts);
-        let elapsed = Duration::from_nanos(Monotonic.now().saturating_sub(self.began));
-        let left_over = match self.is_usual {
-            true => Duration::ZERO,
-            false => self.duration.saturating_sub(elapsed) * part.weight() / weight(later),
+        let left_over = match self.uses_all_time {
+            true => self.duration.saturating_sub(self.began.elapsed()) * part.weight() / weight(later),
+            false => Duration::ZERO,
         };
         let left = call::time_left() * part.weight() / weight(later);
         usual.max(left_over).min(left).max(Duration::from_millis(1))
@@ -548,9 +544,9 @@ impl ReportDraft {
                     point.depth
                 ),
                 Shape::Knee(point) => {
-                    format!("{}; a greater depth gains little, if anything.", told_with_one(point, of_one))
+                    format!("{}; a greater depth gains little, if anything.", told_over_one(point, of_one))
                 }
-                Shape::Rising(point) => format!("{}, and still growing.", told_with_one(point, of_one)),
+                Shape::Rising(point) => format!("{}, and still growing.", told_over_one(point, of_one)),
             },
         );
     }
@@ -734,11 +730,11 @@ impl ReportDraft {
 
     fn is_open(&self, line: &Line) -> bool {
         let is_made_worse = MADE_WORSE.iter().any(|doubt| line.doubt.has(*doubt));
-        let is_open = match line.kept {
-            Some(false) => self.is_poor(line) || is_made_worse,
-            _ => self.slowed,
-        };
-        is_open || line.doubt.has(Doubt::Short)
+        line.doubt.has(Doubt::Short)
+            || match line.kept {
+                Some(false) => self.is_poor(line) || is_made_worse,
+                _ => self.slowed,
+            }
     }
 
     fn is_poor(&self, line: &Line) -> bool {
@@ -776,7 +772,7 @@ impl ReportDraft {
         let depth = if has_depth { format!(" with {} in flight", line.item) } else { String::new() };
         let verb = match line.kept {
             Some(true) if line.doubt.has(Doubt::Small) => {
-                "as promised, unless a cache below the kernel served them".to_owned()
+                "as promised, unless a cache below the kernel served the reads".to_owned()
             }
             Some(true) => "as promised".to_owned(),
             Some(false) => "not as promised".to_owned(),
@@ -816,7 +812,7 @@ fn depth_point(row: &DepthRow) -> Option<DepthPoint> {
 }
 
 /// The reads a second of a depth, also as a multiple of those of depth 1.
-fn told_with_one(point: DepthPoint, of_one: Option<f64>) -> String {
+fn told_over_one(point: DepthPoint, of_one: Option<f64>) -> String {
     let iops = point.iops.value;
     let times =
         of_one.map(|one| format!(", {:.1} times as many as with one", iops / one)).unwrap_or_default();
@@ -879,7 +875,7 @@ fn is_as_promised_by_a_cache(line: &Line) -> bool {
     of_writes && line.doubt.has(Doubt::Small) && line.value >= line.promised
 }
 
-/// Judges a figure by what was promised. One that caches may have served can break a promise, not keep it.
+/// Judges a figure by what was promised. Writes that a cache may have taken can break a promise, not keep it.
 fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &CaveatColumns) -> Line {
     let interval = line.value.map(|value| match (line.low, line.high) {
         (None, None) => {

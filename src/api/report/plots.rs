@@ -100,24 +100,23 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 fn draw_map(map: &LoadMap<'_>, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
     let width = (SIZE.0 as i32 - ROOM.0) / map.writes.len().max(1) as i32;
     let height = (SIZE.1 as i32 - ROOM.1) / map.reads.len().max(1) as i32;
-    let middles = (0..).map(|column| ROOM.0 + column * width + width / 2);
-    let columns: Vec<(&u32, i32)> = map.writes.iter().zip(middles).collect();
+    let lefts = (0..).map(|column| ROOM.0 + column * width);
+    let columns: Vec<(&u32, i32)> = map.writes.iter().zip(lefts).collect();
     for (row, reads) in map.reads.iter().enumerate() {
         let (top, bottom) = (row as i32 * height, (row as i32 + 1) * height);
         write(area, format!("reads {reads} %"), (ROOM.0 / 2, top + height / 2))?;
-        for &(writes, middle) in &columns {
+        for &(writes, left) in &columns {
             let Some(line) = map.at(reads, *writes) else { continue };
-            let left = middle - width / 2;
             let square = [(left + 1, top + 1), (left + width - 1, bottom - 1)];
             if let Some(value) = LoadMap::value(line) {
                 area.draw(&Rectangle::new(square, shade(line, value, map.range()).filled()))?;
             }
             area.draw(&Rectangle::new(square, BLACK.stroke_width(1)))?;
-            write(area, line.shown_of_load(), (middle, top + height / 2))?;
+            write(area, line.shown_of_load(), (left + width / 2, top + height / 2))?;
         }
     }
-    for (writes, middle) in columns {
-        write(area, format!("writes {writes} %"), (middle, SIZE.1 as i32 - ROOM.1 / 2))?;
+    for (writes, left) in columns {
+        write(area, format!("writes {writes} %"), (left + width / 2, SIZE.1 as i32 - ROOM.1 / 2))?;
     }
     area.present()?;
     Ok(())

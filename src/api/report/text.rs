@@ -1,7 +1,5 @@
 //! The report as plain text of 80 columns.
 
-use std::iter;
-
 use textwrap::Options;
 
 use super::gather::count;
@@ -30,7 +28,8 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     if let Some(next) = next(lines).filter(|_| changes.is_empty()) {
         text.push("");
         // It is pasted, so no line of it is wrapped.
-        for (word, line) in ["NEXT"].into_iter().chain(iter::repeat("")).zip(next.lines()) {
+        for (place, line) in next.lines().enumerate() {
+            let word = if place == 0 { "NEXT" } else { "" };
             text.push(format!("{word:<9}{line}"));
         }
     }

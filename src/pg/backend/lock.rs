@@ -19,9 +19,6 @@ pub(crate) struct ProbeLock {
 /// "ioprobe" in ASCII: the lock's key.
 const KEY: u64 = 0x69_6f_70_72_6f_62_65;
 
-/// The message of a probe that did not wait for another.
-pub(crate) const ANOTHER_RUNS: &str = "another probe is running";
-
 impl ProbeLock {
     /// Takes the lock; if another probe holds it, waits or fails. One inside of another in the same session
     /// always fails. `name` has the name of a probe's number.
@@ -29,7 +26,7 @@ impl ProbeLock {
         if let Some(lock) = Self::take(wait)? {
             return Ok(lock);
         }
-        let error = Error::in_use(ANOTHER_RUNS).hint(
+        let error = Error::in_use("another probe is running").hint(
             "Two probes would measure each other. Try again later, or wait with \
              options => '{\"wait\": true}'.",
         );

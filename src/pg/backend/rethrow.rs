@@ -222,6 +222,14 @@ impl Caught {
         }
     }
 
+    /// Its HINT, if it is one of ours and has any.
+    pub(in crate::pg) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Own(error) => report_of(error).hint().map(str::to_owned),
+            Self::OfServer(_) | Self::NoMemory => None,
+        }
+    }
+
     /// Is its SQLSTATE of the same class as one of these?
     pub(in crate::pg) fn is_of_class(&self, classes: &[PgSqlErrorCode]) -> bool {
         /// The part of a packed SQLSTATE that is its class.

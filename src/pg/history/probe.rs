@@ -91,6 +91,7 @@ pub(crate) struct Failed {
     pub(crate) status: &'static str,
     pub(crate) sqlstate: String,
     pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 /// Classes of ERRORs, each named by one of them, that are the caller's business, and are not caught: a
@@ -208,7 +209,7 @@ fn failed(error: &Caught) -> Option<Failed> {
         [PgSqlErrorCode::ERRCODE_OBJECT_IN_USE, PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE];
     let taken = TAKEN.iter().any(|taken| *taken as i32 == error.code());
     let status = if taken { "skipped" } else { "failed" };
-    Some(Failed { status, sqlstate: sqlstate(error.code()), message: error.message() })
+    Some(Failed { status, sqlstate: sqlstate(error.code()), message: error.message(), hint: error.hint() })
 }
 
 /// A packed SQLSTATE as it is written: five characters of six bits each.

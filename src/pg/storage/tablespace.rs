@@ -65,8 +65,9 @@ impl Tablespace {
             unsafe { pg_sys::get_tablespace_oid(name.as_ptr(), true) }
         });
         if oid == pg_sys::InvalidOid {
-            return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist"))
-                .hint("pg_tablespace lists them. Name the other arguments, as in depth => 8."));
+            return Err(Error::undefined_object(format!("tablespace \"{name}\" does not exist")).hint(
+                "pg_tablespace lists them. If you meant another argument, write its name, as in depth => 8.",
+            ));
         }
         Self(oid).check_may_write()?;
         Ok(Self(oid))

@@ -245,11 +245,14 @@ impl<'a> Turns<'_, 'a> {
         picked
     }
 
-    /// The scans of a contender that may need more descriptors or threads than there are: then others go on.
+    /// The scans of a contender. An emulated one that gets too few descriptors or threads is refused, and the
+    /// others go on.
     fn scans_or_refusal(&mut self, index: usize, budget: &mut Budget<'_>) -> Result<Option<[Spent; 3]>> {
         match self.scans(index, budget) {
             Err(error) if self.run.contenders[index].emulated.is_some() => {
                 self.compared.refused[index] = Some(why_refused(error)?);
+                // Of one that can't go on, nothing is told.
+                self.compared.rounds[index].clear();
                 Ok(None)
             }
             spent => spent,
@@ -272,24 +275,37 @@ impl<'a> Turns<'_, 'a> {
         let mut emulation = self.emulation(index)?;
         let picked = self.picked(span);
         let all: Vec<u64> = in_order.clone().collect();
-        let (contender, passes) = (self.run.contenders[index], self.passes);
-        let mut read = |blocks: &[u64], has_gaps| match &mut emulation {
+        let contender = self.run.contenders[index];
+        let bitmap = self.read(&mut emulation, contender, &picked, true, budget)?;
+        let cold = self.read(&mut emulation, contender, &all, false, budget)?;
+        let mut cached = Spent::default();
+        let (mut is_cached, mut is_ended) = (true, false);
+        let mut passes = 0;
+        while passes < self.passes && is_cached && !is_ended {
+            let spent = self.read(&mut emulation, contender, &all, false, budget)?;
+            (cached.wall_ns, cached.cpu_ns) = (cached.wall_ns + spent.wall_ns, cached.cpu_ns + spent.cpu_ns);
+            passes += 1;
+            // Of pages in memory that the kernel has taken back meanwhile, no time tells.
+            is_cached = source.cached_share(&in_order)? >= NEARLY_CACHED;
+            is_ended = budget.caller_stop().is_some() || budget.latency().is_passed();
+        }
+        let cached = Spent { wall_ns: cached.wall_ns / passes, cpu_ns: cached.cpu_ns / passes };
+        // A scan that was ended early did less.
+        Ok((is_cached && !is_ended).then_some([bitmap, cold, cached]))
+    }
+
+    fn read(
+        &mut self,
+        emulation: &mut Option<Emulation<'_>>,
+        contender: Contender,
+        blocks: &[u64],
+        has_gaps: bool,
+        budget: &mut Budget<'_>,
+    ) -> Result<Spent> {
+        match emulation {
             Some(emulation) => self.emulate(emulation, contender, blocks, has_gaps, budget),
             None => self.read_by_server(contender, blocks, has_gaps, budget),
-        };
-        let bitmap = read(&picked, true)?;
-        let cold = read(&all, false)?;
-        // Of pages in memory that the kernel has taken back meanwhile, no time tells.
-        let mut cached = Spent::default();
-        for _ in 0..passes {
-            let spent = read(&all, false)?;
-            cached.wall_ns += spent.wall_ns / passes;
-            cached.cpu_ns += spent.cpu_ns / passes;
         }
-        // A scan that was ended early did less.
-        let is_whole = budget.caller_stop().is_none() && !budget.latency().is_passed();
-        let was_cached = source.cached_share(&in_order)? >= NEARLY_CACHED;
-        Ok((is_whole && was_cached).then_some([bitmap, cold, cached]))
     }
 
     fn emulate(

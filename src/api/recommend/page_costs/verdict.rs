@@ -103,7 +103,7 @@ impl Advice<'_> {
         let lead = if matters_to_queries {
             format!("of {queries} queries over your tables ")
         } else {
-            format!("in none of {queries} queries over your tables a bitmap scan is surely fastest: ")
+            format!("in none of {queries} queries over your tables is a bitmap scan surely the fastest: ")
         };
         let why = format!("{lead}{}", told(&scores));
         if plateau.holds_current {

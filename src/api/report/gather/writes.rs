@@ -299,6 +299,9 @@ fn kept_up(bend: &MixRow, cells: &[&MixRow]) -> String {
             "The volume keeps up with reads at {reads} % and writes at {writes} % of the rate that each \
              reaches alone, but with no greater load that was tried"
         ),
-        _ => "Each load that was tried was too much for the volume".to_owned(),
+        _ if cells.iter().any(|cell| cell.carried == Some(false)) => {
+            "Each load that was tried was too much for the volume".to_owned()
+        }
+        _ => "It is not known which loads the volume keeps up with".to_owned(),
     }
 }
