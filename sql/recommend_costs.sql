@@ -180,7 +180,7 @@ SELECT asked, setting, recommended, statement, why FROM known
   WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; also sets random_page_cost, which would otherwise stay below it(;|$)');
 -- the planner is asked about all, whichever rows are wanted
 SELECT asked, why FROM known WHERE recommended IS NOT NULL AND evidence->'queries' IS NOT NULL
-  AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+ the plans|[0-9]+ queries';
+  AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+, by the model, the plan|[0-9]+ queries';
 CREATE TEMP VIEW out_of_order AS SELECT statements, l.* FROM (SELECT DISTINCT ARRAY[statement] AS statements FROM ordered
     UNION ALL SELECT array_agg(statement) FROM ordered GROUP BY asked) AS s, left_by(statements) AS l
   WHERE array_to_string(statements, '') ~ '_page_cost' AND NOT random >= sequential;

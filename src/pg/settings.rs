@@ -19,7 +19,7 @@ pub(in crate::pg) const OWN_INTERVALS: (&CStr, &str) = (c"intervalstyle", "postg
 /// Settings under which the text of a value depends on the value alone, and a date that may be read in more
 /// than one way is refused.
 pub(in crate::pg) const OWN_FORMS: [(&CStr, &str); 4] =
-    [OWN_INTERVALS, (c"datestyle", "ISO, YMD"), (c"timezone", "UTC"), (c"extra_float_digits", "1")];
+    [OWN_INTERVALS, (c"datestyle", "ISO, YMD"), (c"timezone", "GMT"), (c"extra_float_digits", "1")];
 
 /// Settings that hold until this is dropped, or an ERROR puts the earlier values back.
 pub(in crate::pg) struct SettingsLevel {

@@ -314,7 +314,7 @@ impl Recommendation {
         let Some(doubt) = doubt.filter(|_| self.row.doubt.is_none()) else { return self };
         self.beside = Some(doubt);
         self.row.doubt = Some(doubt.name());
-        self.also(told_beside(doubt))
+        self.also(&format!("; {} meanwhile", told_beside(doubt)))
     }
 
     /// Adds what else is to be known of the advice, if there is any.
@@ -466,12 +466,12 @@ fn alter_system((setting, value): &(&str, String)) -> String {
     format!("ALTER SYSTEM SET {setting} = {value}")
 }
 
-/// What to say of advice that has this doubt.
+/// What was so while advice with this doubt was measured.
 pub(in crate::api) fn told_beside(doubt: Doubt) -> &'static str {
     match doubt {
-        Doubt::Limited => ", under the cgroup's limit",
-        Doubt::CpuQuota => ", but the CPU quota was used up",
-        Doubt::Slowed => ", but the device slowed down",
-        _ => ", but others used the device",
+        Doubt::Limited => "the cgroup's limit was near",
+        Doubt::CpuQuota => "the CPU quota was used up",
+        Doubt::Slowed => "the device slowed down",
+        _ => "others used the device",
     }
 }

@@ -583,7 +583,7 @@ impl ReportDraft {
             (Some(low), Some(high)) if low != high => format!(" (any from {low} to {high} is as good)"),
             _ => String::new(),
         };
-        let others = advice.beside.map_or("", told_beside);
+        let others = advice.beside.map_or(String::new(), |doubt| format!(", but {}", told_beside(doubt)));
         let place = if advice.on_primary { format!(", {ON_PRIMARY}") } else { String::new() };
         let unshown = if row.scope == "tablespace" { ", which SHOW will not show" } else { "" };
         let finding = match &row.statement {
