@@ -18,6 +18,8 @@ case ${1:-} in
     *) echo "usage: deps.sh check|demo|suite|bench|deb" >&2; exit 2 ;;
 esac
 
+run=()
+
 install_packages() {
     local package missing=()
     for package in "${packages[@]}"; do
@@ -25,7 +27,6 @@ install_packages() {
     done
     [ ${#missing[@]} -gt 0 ] || return 0
 
-    local run=()
     if [ "$(id -u)" != 0 ]; then
         run=(sudo)
         if [ -z "${CI:-}" ]; then
@@ -49,16 +50,26 @@ apt_install() {
 
 # Installs a server without what its package does besides: to make a cluster, and to start it.
 without_cluster() {
-    local settings=/etc/postgresql-common/createcluster.conf status=0
     apt_install postgresql-common
-    "${run[@]}" cp -p "$settings" "$settings.before"
-    echo 'create_main_cluster = false' | "${run[@]}" tee -a "$settings" >/dev/null
-    apt_install "${missing[@]}" || status=$?
-    "${run[@]}" mv "$settings.before" "$settings"
-    return "$status"
+    "${run[@]}" cp -p "$cluster_settings" "$cluster_settings.before"
+    echo 'create_main_cluster = false' | "${run[@]}" tee -a "$cluster_settings" >/dev/null
+    apt_install "${missing[@]}"
+    put_settings_back
 }
 
-trap '[ $? = 0 ] || echo "not everything that is needed could be had (the reason is above): run it again, it goes on from here" >&2' EXIT
+cluster_settings=/etc/postgresql-common/createcluster.conf
+
+# Also after an interrupt, in this run or an earlier one.
+put_settings_back() {
+    [ ! -e "$cluster_settings.before" ] || "${run[@]}" mv "$cluster_settings.before" "$cluster_settings"
+}
+
+leave() {
+    local status=$?
+    put_settings_back
+    [ "$status" = 0 ] || echo 'not everything that is needed could be had (the reason is above): run it again, it goes on from here' >&2
+}
+trap leave EXIT
 command -v cargo >/dev/null || { echo "could not find cargo: install Rust with rustup" >&2; exit 1; }
 install_packages
 mkdir -p "$cache"

@@ -255,7 +255,10 @@ impl Executed {
             return None;
         }
         let names = relations.into_iter().map(|oid| qualified_name(pg_sys::Oid::from(oid)));
-        let calls = names.map(|name| Some(format!("io_probe_evict({})", spi::quote_literal(name?))));
+        // Each has an alias: the name of the function may stand for one of them only.
+        let calls = names.enumerate().map(|(number, name)| {
+            Some(format!("io_probe_evict({}) AS r{number}", spi::quote_literal(name?)))
+        });
         Some(calls.collect::<Option<Vec<String>>>()?.join(", "))
     }
 

@@ -211,13 +211,22 @@ impl Measurements {
     fn share(&self, part: Part) -> Duration {
         let parts = self.parts();
         let later = &parts[parts.iter().position(|other| *other == part).unwrap_or(0)..];
-        let usual = self.duration * part.weight() / weight(parts);
+        let usual = self.usual_share(part);
         let left_over = match self.uses_all_time {
             true => self.duration.saturating_sub(self.began.elapsed()) * part.weight() / weight(later),
             false => Duration::ZERO,
         };
         let left = call::time_left() * part.weight() / weight(later);
         usual.max(left_over).min(left).max(Duration::from_millis(1))
+    }
+
+    fn usual_share(&self, part: Part) -> Duration {
+        self.duration * part.weight() / weight(self.parts())
+    }
+
+    /// The time of a look at what this part measures: nothing is left over for it.
+    fn moment_of(&self, part: Part) -> Duration {
+        self.usual_share(part).min(self.share(part)) / AGAIN
     }
 
     fn parts(&self) -> &'static [Part] {
@@ -260,7 +269,7 @@ impl Measurements {
     /// Scans again for a moment what gave so much at first: does the device give as much now?
     fn scan_again(&self, found: &mut ReportDraft, rel: pg_sys::Oid, first: &SeqscanRow) {
         let scans = found.attempt(Probe::Seqscan, || {
-            let duration = self.share(Part::Scans) / AGAIN;
+            let duration = self.moment_of(Part::Scans);
             let limits = Limits { duration, ..self.bounds };
             Seqscan::usual(vec![ReadPath::Direct], false, limits)?.rows(rel, self.waits)
         });
@@ -330,8 +339,7 @@ impl Measurements {
     /// Reads for a moment: how many a second?
     fn moment(&self, found: &mut ReportDraft, rel: pg_sys::Oid, depth: u32) -> Option<f64> {
         let depths = found.attempt(Probe::Depth, || {
-            let limits =
-                Limits { duration: self.share(Part::Depths) / AGAIN, precision: None, ..self.bounds };
+            let limits = Limits { duration: self.moment_of(Part::Depths), precision: None, ..self.bounds };
             DepthSweep { depths: vec![depth], seed: arguments::seed(None), p99: None, limits }
                 .rows(rel, self.waits)
         });
