@@ -389,7 +389,7 @@ class WhoServedTpch(unittest.TestCase):
         assert "0.0001 / 0.5" in queries["Q11"]
 
     def test_runs(self):
-        notice = "NOTICE:  00000: The disk: 9 MiB read; waited 1,090 ms of 1,402 for the device"
+        notice = "NOTICE:  00000: The disk: 9 MiB read; waited 1,090 of 1,402 ms for the device"
         assert served.waited_of(["{}", notice]) == 1090 and served.waited_of(["{}"]) is None
         node = {"node_type": "Seq Scan", "device_mib": 10, "actual_rows": 1}
         sums = {"node_type": "the disk", "device_mib": 20, "shared_blks_hit": 128, "os_mib": 0, "temp_mib": 2.5, "total_ms": 7}

@@ -51,7 +51,7 @@ def queries_of(text, scale):
 
 def waited_of(lines):
     """How many ms the NOTICE says were waited for the device; None if it does not."""
-    found = re.search(r"waited ([\d,]+) ms of", "\n".join(lines))
+    found = re.search(r"waited ([\d,]+) of", "\n".join(lines))
     return found and int(found.group(1).replace(",", ""))
 
 

@@ -37,7 +37,7 @@ SELECT fork, shared_blks_before = :shared_blks AS shared_before,
        complete = (cardinality(notes) = 0) AS notes
   FROM io_probe_evict('cached'), block WHERE fork = 'main';
 SELECT current_setting('server_version_num')::int >= 170000
-       OR 'this server version cannot evict shared buffers' = ANY (notes) AS why
+       OR 'this server version cannot evict from shared buffers' = ANY (notes) AS why
   FROM io_probe_evict('cached') WHERE fork = 'main';
 -- the cache agrees
 SELECT e.fork, shared_blks = shared_blks_after AS shared, os_cached_bytes = os_bytes_after AS os

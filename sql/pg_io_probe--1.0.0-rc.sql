@@ -47,16 +47,16 @@ COMMENT ON COLUMN io_probe_device_full_row.mount_options IS 'Mount options of th
 COMMENT ON COLUMN io_probe_device_full_row.top_device IS 'Block device of the file system: a partition, dm, md or the disk';
 COMMENT ON COLUMN io_probe_device_full_row.model IS 'Model name that the device reports';
 COMMENT ON COLUMN io_probe_device_full_row.schedulers IS 'Schedulers that the kernel offers';
-COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Most requests in the kernel''s queue for the device';
-COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request in kB that the kernel sends';
-COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request in kB that the device accepts';
-COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit in bytes that can be addressed';
-COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit in bytes that the device writes without reading first';
+COMMENT ON COLUMN io_probe_device_full_row.nr_requests IS 'Longest queue of requests in the kernel for the device';
+COMMENT ON COLUMN io_probe_device_full_row.max_sectors_kb IS 'Largest request that the kernel sends, in kB';
+COMMENT ON COLUMN io_probe_device_full_row.max_hw_sectors_kb IS 'Largest request that the device accepts, in kB';
+COMMENT ON COLUMN io_probe_device_full_row.logical_block_size IS 'Smallest unit that can be addressed, in bytes';
+COMMENT ON COLUMN io_probe_device_full_row.physical_block_size IS 'Smallest unit that the device writes without reading first, in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.fs_block_size IS 'Allocation unit of the file system in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.size_bytes IS 'Size of the device in bytes';
 COMMENT ON COLUMN io_probe_device_full_row.read_only IS 'Is the device read only?';
 COMMENT ON COLUMN io_probe_device_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
-COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_device_full_row.fua IS 'Can a single write bypass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_device_full_row.direct_io_align IS 'O_DIRECT requires multiples of this many bytes; 0: O_DIRECT is not possible';
 COMMENT ON COLUMN io_probe_device_full_row.status IS 'ok; unsupported: no block device is known behind the directory';
 COMMENT ON COLUMN io_probe_device_full_row.notes IS 'What could not be found out, and why';
@@ -97,11 +97,11 @@ COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the re
 COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
 COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
 COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (temporary table: in the session''s local buffers)';
-COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the fork in shared buffers; NULL if it is empty';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the fork in shared buffers; NULL if the fork is empty';
 COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS cache; NULL on ZFS, which has its own cache';
-COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the fork in the OS cache; NULL if it is empty, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the fork in the OS cache; NULL if the fork is empty, and on ZFS';
 COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS cache that are not yet on storage; NULL before Linux 6.5';
-COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of blocks that were never written: the device reads nothing for them';
+COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of holes (blocks never written), for which the device reads nothing';
 
 CREATE TYPE io_probe_evict_row AS (
     fork               text,
@@ -118,7 +118,7 @@ COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buf
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 can''t evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after the call';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Is nothing of the fork in either cache now?';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Are both caches free of the fork now?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache';
 
 CREATE TYPE io_probe_progress_row AS (
@@ -132,11 +132,11 @@ CREATE TYPE io_probe_progress_row AS (
 );
 COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running probe';
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
-COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if it reads none, or one of another database';
+COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if there is none, or if it is in another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path; for sync and readahead turns, for iostat samples';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'Value of done at the end; 0 if unknown. A limit may end the probe earlier';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path (seqscan, random, depth, evict); others: turns, slices or intervals done';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'Value that done will reach; 0 if unknown. A limit may end the probe earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE TYPE io_probe_check_row AS (
@@ -146,7 +146,7 @@ CREATE TYPE io_probe_check_row AS (
     what_to_do text
 );
 COMMENT ON TYPE io_probe_check_row IS 'Row of io_probe_check: one thing that matters to probes';
-COMMENT ON COLUMN io_probe_check_row.item IS 'What was looked at';
+COMMENT ON COLUMN io_probe_check_row.item IS 'What was checked';
 COMMENT ON COLUMN io_probe_check_row.status IS 'ok; unsupported: this kernel or server does not have it';
 COMMENT ON COLUMN io_probe_check_row.value IS 'What was found';
 COMMENT ON COLUMN io_probe_check_row.what_to_do IS 'What it means for probes, or how to change it; NULL if status is ok';
@@ -247,21 +247,21 @@ CREATE TYPE io_probe_seqscan_full_row AS (
     other_bytes         bigint
 );
 COMMENT ON TYPE io_probe_seqscan_full_row IS 'Row of io_probe_seqscan_full: one path';
-COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through the OS cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB a second while it read blocks with data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
-COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Number of blocks read, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: by O_DIRECT, with several large requests in flight; server: as a sequential scan of the server; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB per second while the scan read blocks with data; NULL if a rate limit made it pause';
+COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is NULL. Of more than 20 slices of time (1 ms or more), the first does not count';
+COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Number of blocks read, including holes (blocks never written)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, notes says why';
 COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
+COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without the eviction';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not count them';
-COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (path server: and not in a buffer). They are read, but the rate does not count them';
+COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_full_row.depth IS 'Requests in flight; NULL if the server decides';
@@ -273,11 +273,11 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.read_ahead_kb IS 'Readahead window i
 COMMENT ON COLUMN io_probe_seqscan_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_seqscan_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_seqscan_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_seqscan_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_seqscan_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
@@ -287,9 +287,9 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.device_bytes IS 'Bytes fetched from 
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_seqscan_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_seqscan_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated, the time for aqu_sz and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_seqscan_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_seqscan_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_seqscan_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_seqscan_row AS (
@@ -304,10 +304,10 @@ CREATE TYPE io_probe_seqscan_row AS (
     doubt      text
 );
 COMMENT ON TYPE io_probe_seqscan_row IS 'Row of io_probe_seqscan: one path';
-COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through the OS cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB a second while it read blocks with data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
-COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_seqscan_row.path IS 'direct: by O_DIRECT, with several large requests in flight; server: as a sequential scan of the server; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_row.mib_s IS 'MiB per second while the scan read blocks with data; NULL if a rate limit made it pause';
+COMMENT ON COLUMN io_probe_seqscan_row.block_us IS 'us per block; NULL if mib_s is NULL. Of more than 20 slices of time (1 ms or more), the first does not count';
+COMMENT ON COLUMN io_probe_seqscan_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_seqscan_row.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
 COMMENT ON COLUMN io_probe_seqscan_row.os_pct IS 'Percent of the blocks from the OS cache';
 COMMENT ON COLUMN io_probe_seqscan_row.device_pct IS 'Percent of the blocks from the device. Caches of a drive, a RAID controller or a hypervisor count as the device';
@@ -404,14 +404,14 @@ CREATE TYPE io_probe_random_full_row AS (
 );
 COMMENT ON TYPE io_probe_random_full_row IS 'Row of io_probe_random_full: one path';
 COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches per second, without warm-up, holes and filling the queue. Under a rate limit: the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
+COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, including warm-up and holes; each block is fetched once';
 COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, notes says why';
-COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no fetch found its block in a cache, except (after cold => true) where this path''s own readahead had put it';
-COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
-COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no fetch found its block in a cache. After cold => true, blocks that this path''s own readahead had cached do not count';
+COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without the eviction';
+COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB per second';
 COMMENT ON COLUMN io_probe_random_full_row.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_full_row.device_us IS 'Mean latency in us of fetches from the device';
@@ -419,10 +419,10 @@ COMMENT ON COLUMN io_probe_random_full_row.shared_blks_hit IS 'Fetches from shar
 COMMENT ON COLUMN io_probe_random_full_row.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_full_row.device_blks_read IS 'Fetches that no cache served, without holes';
 COMMENT ON COLUMN io_probe_random_full_row.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
-COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
-COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
+COMMENT ON COLUMN io_probe_random_full_row.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
+COMMENT ON COLUMN io_probe_random_full_row.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts of blocks were cached';
 COMMENT ON COLUMN io_probe_random_full_row.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
-COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
+COMMENT ON COLUMN io_probe_random_full_row.hole_blks IS 'Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_full_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
 COMMENT ON COLUMN io_probe_random_full_row.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
@@ -434,11 +434,11 @@ COMMENT ON COLUMN io_probe_random_full_row.read_ahead_kb IS 'Readahead window in
 COMMENT ON COLUMN io_probe_random_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_random_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_random_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_random_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_random_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_random_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_random_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_random_full_row.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
@@ -448,15 +448,15 @@ COMMENT ON COLUMN io_probe_random_full_row.device_bytes IS 'Bytes fetched from s
 COMMENT ON COLUMN io_probe_random_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_random_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_random_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated, the time for aqu_sz and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile of the latency in us';
-COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_random_full_row.histogram IS 'Number of fetches in each latency range, without empty ranges: {low_us, high_us, count}. Each range is 1.19 times the one before';
 
 CREATE TYPE io_probe_random_row AS (
     path       text,
@@ -472,8 +472,8 @@ CREATE TYPE io_probe_random_row AS (
 );
 COMMENT ON TYPE io_probe_random_row IS 'Row of io_probe_random: one path';
 COMMENT ON COLUMN io_probe_random_row.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate limit it is the rate that the limit allowed';
-COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_random_row.iops IS 'Fetches per second, without warm-up, holes and filling the queue. Under a rate limit: the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_random_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_row.p99_us IS '99th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_row.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
@@ -494,7 +494,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier (shared buffers, OS cache, device) served them, and what the devices did. duration, max_bytes and cold work as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier (shared buffers, OS cache, device) served them, and what the devices did. For duration, max_bytes and cold see io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
@@ -548,15 +548,15 @@ CREATE TYPE io_probe_depth_full_row AS (
 );
 COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one depth';
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches a second';
-COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument, and under a rate limit';
-COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several';
-COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches per second';
+COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB per second';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL without that argument, and under a rate limit';
+COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Number of blocks fetched at this depth, including holes (blocks never written)';
 COMMENT ON COLUMN io_probe_depth_full_row.elapsed_ms IS 'Elapsed time of this depth in ms';
-COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
+COMMENT ON COLUMN io_probe_depth_full_row.device_pct IS 'Percent of the fetches at all depths together that came from the device';
+COMMENT ON COLUMN io_probe_depth_full_row.hole_blks IS 'Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_depth_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_depth_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_depth_full_row.device IS 'Devices behind the relation';
@@ -565,18 +565,18 @@ COMMENT ON COLUMN io_probe_depth_full_row.read_ahead_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_depth_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_depth_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_depth_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_depth_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
-COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile of the latency in us';
-COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_depth_full_row.histogram IS 'Number of fetches in each latency range, without empty ranges: {low_us, high_us, count}. Each range is 1.19 times the one before';
 
 CREATE TYPE io_probe_depth_row AS (
     depth       integer,
@@ -592,13 +592,13 @@ CREATE TYPE io_probe_depth_row AS (
 );
 COMMENT ON TYPE io_probe_depth_row IS 'Row of io_probe_depth: one depth';
 COMMENT ON COLUMN io_probe_depth_row.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches a second';
-COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
-COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_depth_row.iops IS 'Fetches per second';
+COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
+COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB per second';
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency in us';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument, and under a rate limit';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
@@ -613,7 +613,7 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). Marks as best the smallest depth that is as good as the fastest. With p99, such as ''2 ms'', it also marks the fastest depth with a p99_us up to that. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). Marks as best the smallest depth that is as good as the fastest. With p99, such as ''2 ms'', it also marks the fastest depth whose p99_us does not exceed it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
@@ -658,7 +658,7 @@ COMMENT ON COLUMN io_probe_ping_full_row.request IS 'Number of the request, from
 COMMENT ON COLUMN io_probe_ping_full_row.op IS 'read: a block of the relation; write: a block of a scratch file';
 COMMENT ON COLUMN io_probe_ping_full_row.warmup IS 'Is it the first read or the first write? Don''t count it in a mean';
 COMMENT ON COLUMN io_probe_ping_full_row.lat_us IS 'Time of the system call in us; a write is not synced. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
+COMMENT ON COLUMN io_probe_ping_full_row.served_by IS 'os: the block was in the OS cache before the read; device: it was not, or path is direct. NULL for a write';
 COMMENT ON COLUMN io_probe_ping_full_row.path IS 'direct: by O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_full_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
@@ -669,7 +669,7 @@ COMMENT ON COLUMN io_probe_ping_full_row.read_ahead_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_ping_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_ping_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_ping_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_ping_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -689,7 +689,7 @@ COMMENT ON COLUMN io_probe_ping_row.request IS 'Number of the request, from 1';
 COMMENT ON COLUMN io_probe_ping_row.op IS 'read: a block of the relation; write: a block of a scratch file';
 COMMENT ON COLUMN io_probe_ping_row.path IS 'direct: by O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_row.lat_us IS 'Time of the system call in us; a write is not synced. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_row.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
+COMMENT ON COLUMN io_probe_ping_row.served_by IS 'os: the block was in the OS cache before the read; device: it was not, or path is direct. NULL for a write';
 COMMENT ON COLUMN io_probe_ping_row.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
@@ -705,7 +705,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends single requests, and times each. count is their number, every the time between them. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends single requests, and times each. count is the number of requests, every the time from one to the next. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -758,37 +758,37 @@ CREATE TYPE io_probe_sync_full_row AS (
     ci_low                double precision,
     ci_high               double precision
 );
-COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_full_row.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the same descriptor or another one. no_sync: a write without a sync';
+COMMENT ON TYPE io_probe_sync_full_row IS 'Row of io_probe_sync_full: one method of writing and syncing';
+COMMENT ON COLUMN io_probe_sync_full_row.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which overwrite the same blocks. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the descriptor of the write, or another one. no_sync: a write without a sync';
 COMMENT ON COLUMN io_probe_sync_full_row.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_full_row.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations a second: the writes and their sync. At a depth over 1: commits a second. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_full_row.write_kb IS 'Size of each write in kB. At a depth over 1: kB of WAL per commit; with option commit_bytes, size of a WAL block';
+COMMENT ON COLUMN io_probe_sync_full_row.ops_s IS 'Operations per second. An operation is the writes and their sync. At a depth over 1: commits per second. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_full_row.op_us IS 'Mean us of an operation. At a depth over 1: elapsed time divided by the number of commits';
-COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_full_row.p50_us IS 'Median time of an operation in us; at a depth over 1, median wait of a committer. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_full_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Number of operations in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_sync_full_row.histogram IS 'Number of operations in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_sync_full_row.max_us IS 'Longest operation in us';
-COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_full_row.in_use IS 'Does this server sync its WAL with this method and this value of direct? NULL in sections open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_full_row.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_full_row.ops IS 'Number of operations, without the first of each turn (warm-up)';
 COMMENT ON COLUMN io_probe_sync_full_row.depth IS 'Number of committers that share one WAL. A committer does not flush if the flush of another one has covered its WAL';
 COMMENT ON COLUMN io_probe_sync_full_row.flushes IS 'Number of syncs. With the open methods each write counts as a sync';
-COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes of the device per operation, for all processes. Many kernels count a flush as another write';
-COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes. 0 without a volatile cache, or if writes bypass it (FUA)';
+COMMENT ON COLUMN io_probe_sync_full_row.device_writes_per_op IS 'Writes of the device, from all processes, per operation. Many kernels count a flush as another write';
+COMMENT ON COLUMN io_probe_sync_full_row.device_flushes_per_op IS 'Cache flushes of the device, from all processes, per operation. 0 without a volatile cache, or if writes bypass it (FUA)';
 COMMENT ON COLUMN io_probe_sync_full_row.elapsed_ms IS 'Total time of the operations in ms';
 COMMENT ON COLUMN io_probe_sync_full_row.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_full_row.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
-COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_full_row.fua IS 'Can a single write bypass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_sync_full_row.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_full_row.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_sync_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sync_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_sync_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_sync_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_sync_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 
@@ -804,16 +804,16 @@ CREATE TYPE io_probe_sync_row AS (
     in_use   boolean,
     doubt    text
 );
-COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one way to make writes durable';
-COMMENT ON COLUMN io_probe_sync_row.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the same descriptor or another one. no_sync: a write without a sync';
+COMMENT ON TYPE io_probe_sync_row IS 'Row of io_probe_sync: one method of writing and syncing';
+COMMENT ON COLUMN io_probe_sync_row.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which overwrite the same blocks. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the descriptor of the write, or another one. no_sync: a write without a sync';
 COMMENT ON COLUMN io_probe_sync_row.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_row.direct IS 'Was the file opened with O_DIRECT?';
-COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations a second: the writes and their sync. At a depth over 1: commits a second. NULL under a rate limit';
-COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
-COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_row.write_kb IS 'Size of each write in kB. At a depth over 1: kB of WAL per commit; with option commit_bytes, size of a WAL block';
+COMMENT ON COLUMN io_probe_sync_row.ops_s IS 'Operations per second. An operation is the writes and their sync. At a depth over 1: commits per second. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
+COMMENT ON COLUMN io_probe_sync_row.p50_us IS 'Median time of an operation in us; at a depth over 1, median wait of a committer. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_row.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_row.in_use IS 'Does this server sync its WAL with this method and this value of direct? NULL in sections open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sync(
@@ -827,7 +827,7 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file in the folder of the WAL, or in tablespace spcname. While it runs, commits of other sessions wait. By default there is a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes. ''{all}'' adds the sections of pg_test_fsync; write_kb sets the size of their writes (by default a WAL block). With a depth over 1, that many committers share one WAL (section wal_segment). Needs EXECUTE, and CREATE on a tablespace that is not the database''s default. Options: commit_bytes (bytes of WAL of a commit, so that several commits may share a block; depth over 1), commit_delay (microseconds, by default as this server; depth over 1), direct (wal_segment with or without O_DIRECT, by default as this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four do not limit section no_sync), max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file in the folder of the WAL, or in tablespace spcname. While it runs, commits of other sessions wait for its syncs. By default there is a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes. ''{all}'' adds the sections of pg_test_fsync; write_kb sets the size of their writes (by default a WAL block). A depth over 1 is the number of committers that share one WAL (section wal_segment). Needs EXECUTE, and CREATE on the tablespace if it is not the database''s default. Options: commit_bytes (bytes of WAL per commit, so that several commits may share a block; needs a depth over 1), commit_delay (microseconds, by default as on this server; needs a depth over 1), direct (whether wal_segment is written by O_DIRECT, by default as on this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four do not limit section no_sync), max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
@@ -877,21 +877,21 @@ CREATE TYPE io_probe_write_full_row AS (
     ci_low      double precision,
     ci_high     double precision
 );
-COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one way to write';
-COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
-COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second write of a block, and ends each of five turns';
+COMMENT ON TYPE io_probe_write_full_row IS 'Row of io_probe_write_full: one pattern at one depth';
+COMMENT ON COLUMN io_probe_write_full_row.pattern IS 'random: blocks anywhere; backend: blocks anywhere, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks, in order, as the checkpointer writes; copy: blocks in order, as COPY writes';
+COMMENT ON COLUMN io_probe_write_full_row.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does, with a sync before a block is written again, and at the end of each of five turns';
 COMMENT ON COLUMN io_probe_write_full_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_full_row.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_full_row.flush_kb IS 'After how many kB the kernel is told to write back (checkpoint_flush_after or backend_flush_after). NULL: not before the sync';
-COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
-COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
-COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_write_full_row.writes_s IS 'Writes per second. On path os, the time includes the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.mib_s IS 'writes_s times write_kb, in MiB per second';
+COMMENT ON COLUMN io_probe_write_full_row.p50_us IS 'Median time of a write in us; on path os, a write only copies to the OS cache. Each percentile is NULL if fewer than ten writes took longer';
+COMMENT ON COLUMN io_probe_write_full_row.p95_us IS '95th percentile of write times in us';
+COMMENT ON COLUMN io_probe_write_full_row.p99_us IS '99th percentile of write times in us';
+COMMENT ON COLUMN io_probe_write_full_row.histogram IS 'Number of writes in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_full_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_full_row.ops IS 'Number of writes that were measured';
-COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Total time of these writes in ms, with the syncs';
+COMMENT ON COLUMN io_probe_write_full_row.elapsed_ms IS 'Total time of these writes in ms, including the syncs';
 COMMENT ON COLUMN io_probe_write_full_row.device_mib IS 'MiB that the devices wrote during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_write_full_row.scratch_mib IS 'Size of the scratch file in MiB';
 COMMENT ON COLUMN io_probe_write_full_row.device IS 'Devices behind the directory';
@@ -904,7 +904,7 @@ COMMENT ON COLUMN io_probe_write_full_row.started_at IS 'When the call started; 
 COMMENT ON COLUMN io_probe_write_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_write_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_write_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_write_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_write_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_write_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 
@@ -920,15 +920,15 @@ CREATE TYPE io_probe_write_row AS (
     fsync_ms double precision,
     doubt    text
 );
-COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one way to write';
-COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
-COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second write of a block, and ends each of five turns';
+COMMENT ON TYPE io_probe_write_row IS 'Row of io_probe_write: one pattern at one depth';
+COMMENT ON COLUMN io_probe_write_row.pattern IS 'random: blocks anywhere; backend: blocks anywhere, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks, in order, as the checkpointer writes; copy: blocks in order, as COPY writes';
+COMMENT ON COLUMN io_probe_write_row.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does, with a sync before a block is written again, and at the end of each of five turns';
 COMMENT ON COLUMN io_probe_write_row.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_row.write_kb IS 'Size of each write in kB';
-COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
-COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
-COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_write_row.writes_s IS 'Writes per second. On path os, the time includes the syncs';
+COMMENT ON COLUMN io_probe_write_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
+COMMENT ON COLUMN io_probe_write_row.mib_s IS 'writes_s times write_kb, in MiB per second';
+COMMENT ON COLUMN io_probe_write_row.p99_us IS '99th percentile of write times in us';
 COMMENT ON COLUMN io_probe_write_row.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
@@ -942,7 +942,7 @@ CREATE FUNCTION io_probe_write(
 RETURNS SETOF io_probe_write_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes as the server writes data files: into a scratch file in tablespace spcname (by default the database''s default). It writes past the OS cache, and through it with syncs. Syncs of others may wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace that is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes as the server makes them to data files, on a scratch file in tablespace spcname (by default the database''s default). Some patterns bypass the OS cache; others write through it, and sync. Meanwhile, syncs of others may wait. Needs EXECUTE, also on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_write_full(
@@ -996,26 +996,26 @@ CREATE TYPE io_probe_mix_full_row AS (
     notes         text[]
 );
 COMMENT ON TYPE io_probe_mix_full_row IS 'Row of io_probe_mix_full: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend (first row): the greatest load up to which the device answered every load in time; without one, its figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
-COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
-COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
-COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads a second that were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.load IS 'bend (first row): the greatest load that was answered in time, as were all smaller loads; if there is none, the figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
+COMMENT ON COLUMN io_probe_mix_full_row.read_pct IS 'Rate of reads, in percent of row reads alone (with argument like: of row others)';
+COMMENT ON COLUMN io_probe_mix_full_row.write_pct IS 'Rate of writes, in percent of row writes alone (with argument like: of row others)';
+COMMENT ON COLUMN io_probe_mix_full_row.reads_s IS 'Reads answered per second';
 COMMENT ON COLUMN io_probe_mix_full_row.r_p50_us IS 'Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if fewer than ten requests took longer';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile of the time of a read in us';
-COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile of the time of a read in us';
-COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
-COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes a second that were answered';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p95_us IS '95th percentile of read times in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_p99_us IS '99th percentile of read times in us';
+COMMENT ON COLUMN io_probe_mix_full_row.r_histogram IS 'Number of reads in each latency range, in the form of histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_full_row.writes_s IS 'Writes answered per second';
 COMMENT ON COLUMN io_probe_mix_full_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of write times in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of write times in us';
+COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads a second that were sent. NULL if each read waited for an earlier one';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes a second that were sent. NULL if each write waited for an earlier one';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads sent per second. NULL if each read was sent when an earlier one was answered';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes sent per second. NULL if each write was sent when an earlier one was answered';
 COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
-COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Most reads in flight, and also most writes in flight. With wal there is one write at a time';
+COMMENT ON COLUMN io_probe_mix_full_row.depth IS 'Greatest number of reads in flight, and of writes in flight. With wal: one write at a time';
 COMMENT ON COLUMN io_probe_mix_full_row.elapsed_ms IS 'Measured time in ms';
 COMMENT ON COLUMN io_probe_mix_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_mix_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
@@ -1025,7 +1025,7 @@ COMMENT ON COLUMN io_probe_mix_full_row.read_ahead_kb IS 'Readahead window in kB
 COMMENT ON COLUMN io_probe_mix_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_mix_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_mix_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_mix_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -1043,15 +1043,15 @@ CREATE TYPE io_probe_mix_row AS (
     doubt     text
 );
 COMMENT ON TYPE io_probe_mix_row IS 'Row of io_probe_mix: one load of reads and writes';
-COMMENT ON COLUMN io_probe_mix_row.load IS 'bend (first row): the greatest load up to which the device answered every load in time; without one, its figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
-COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
-COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
-COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads a second that were answered';
+COMMENT ON COLUMN io_probe_mix_row.load IS 'bend (first row): the greatest load that was answered in time, as were all smaller loads; if there is none, the figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
+COMMENT ON COLUMN io_probe_mix_row.read_pct IS 'Rate of reads, in percent of row reads alone (with argument like: of row others)';
+COMMENT ON COLUMN io_probe_mix_row.write_pct IS 'Rate of writes, in percent of row writes alone (with argument like: of row others)';
+COMMENT ON COLUMN io_probe_mix_row.reads_s IS 'Reads answered per second';
 COMMENT ON COLUMN io_probe_mix_row.r_p50_us IS 'Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if fewer than ten requests took longer';
-COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile of the time of a read in us';
-COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes a second that were answered';
+COMMENT ON COLUMN io_probe_mix_row.r_p99_us IS '99th percentile of read times in us';
+COMMENT ON COLUMN io_probe_mix_row.writes_s IS 'Writes answered per second';
 COMMENT ON COLUMN io_probe_mix_row.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile of the time of a write in us';
+COMMENT ON COLUMN io_probe_mix_row.w_p99_us IS '99th percentile of write times in us';
 COMMENT ON COLUMN io_probe_mix_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_mix(
@@ -1067,7 +1067,7 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as possible with depth requests in flight. Then it sends both at even intervals, at each pair of shares: a share is a percentage of the rate of reads alone, or of writes alone. shares are by default 0, 20, 40, 60 and 80. The first row says where the device can''t keep up any more. like => ''now'' first watches what others send to the devices. Then it sends 1, 2 and 4 times as many requests of the same sizes. like => ''17'' takes the load from the stored run 17 of io_probe_iostat. spcname is another tablespace to try: there it reads and writes scratch files. writing: data (random blocks, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks with a sync each, in the folder of the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on its tablespace if that is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as possible with depth requests in flight. Then it sends both at even intervals, for each pair of shares: a share is a percentage of the rate of reads alone, or of writes alone. By default shares are 0, 20, 40, 60 and 80. The first row has the greatest load that the device keeps up with. like => ''now'' first watches what others send to the devices. Then it sends 1, 2 and 4 times as many requests of the same sizes. like => ''17'' takes that load from stored run 17 of io_probe_iostat. spcname is another tablespace to try: the function then reads and writes scratch files there. writing: data (random blocks, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks with a sync each, in the folder of the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on the tablespace if it is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
@@ -1127,15 +1127,15 @@ COMMENT ON COLUMN io_probe_sustain_full_row.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_full_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_sustain_full_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_full_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
-COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, ''burst of ... s, then'' comes first. cap: the rate stays within 3 %, and is a round number or follows a burst. It may also be all that the device can do. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'First row: reads a second until the burst credits were used up; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_full_row.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short (under five slices); after a burst, ''burst of ... s, then'' comes first. cap: the rate varies by at most 3 %, and is a round number or follows a burst. It may also be the device''s own limit. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_full_row.burst_iops IS 'First row: reads per second until the burst credits were used up; NULL without a burst';
 COMMENT ON COLUMN io_probe_sustain_full_row.burst_s IS 'First row: how many seconds the burst lasted';
-COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'First row: number of reads in the bucket of credits at the start; it may not have been full';
+COMMENT ON COLUMN io_probe_sustain_full_row.bucket IS 'First row: burst credits at the start, as a number of reads; the bucket may not have been full';
 COMMENT ON COLUMN io_probe_sustain_full_row.refill_s IS 'First row: seconds without reads until the bucket has as many credits again';
-COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'First row: is the rate steady by SNIA''s test? The rates of five equal parts of the time (after a burst, if any) differ by at most 20 % of their mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
-COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'First row: highest minus lowest rate of the parts (see steady), in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_full_row.steady IS 'First row: is the rate steady by SNIA''s test? It is if the rates of five equal parts of the time (after a burst, if any) differ by at most 20 % of their mean, and the best-fit line changes by at most 10 % of the mean. NULL with under five slices';
+COMMENT ON COLUMN io_probe_sustain_full_row.range_pct IS 'First row: highest minus lowest rate of the five parts (see steady), in percent of their mean';
 COMMENT ON COLUMN io_probe_sustain_full_row.read_kb IS 'Size of a read in kB';
-COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Most reads in flight';
+COMMENT ON COLUMN io_probe_sustain_full_row.depth IS 'Greatest number of reads in flight';
 COMMENT ON COLUMN io_probe_sustain_full_row.elapsed_ms IS 'Length of the slice in ms; in the first row, of all slices';
 COMMENT ON COLUMN io_probe_sustain_full_row.seed IS 'Seed of the random order; option seed repeats it';
 COMMENT ON COLUMN io_probe_sustain_full_row.started_at IS 'When the call started';
@@ -1145,7 +1145,7 @@ COMMENT ON COLUMN io_probe_sustain_full_row.read_ahead_kb IS 'Readahead window i
 COMMENT ON COLUMN io_probe_sustain_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_sustain_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_sustain_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_sustain_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sustain_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sustain_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -1169,7 +1169,7 @@ COMMENT ON COLUMN io_probe_sustain_row.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_row.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_sustain_row.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_row.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
-COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, ''burst of ... s, then'' comes first. cap: the rate stays within 3 %, and is a round number or follows a burst. It may also be all that the device can do. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_row.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short (under five slices); after a burst, ''burst of ... s, then'' comes first. cap: the rate varies by at most 3 %, and is a round number or follows a burst. It may also be the device''s own limit. NULL in other rows';
 COMMENT ON COLUMN io_probe_sustain_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_sustain(
@@ -1183,7 +1183,7 @@ CREATE FUNCTION io_probe_sustain(
 RETURNS SETOF io_probe_sustain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
 AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
-COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'Measure: Reads the relation for a long time, past the OS page cache. Finds a burst and its end, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB). With both, a limit on IOPS and a limit on MiB/s can be told apart. They share the duration. The first row of a pattern has the verdict. The next rows are slices of the length every (by default a hundredth of the pattern''s time, at least 100 ms). If an earlier load has used up credits, the burst is shorter. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'Measure: Reads the relation for a long time, past the OS page cache. Finds a burst and its end, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB). With both patterns, a limit on IOPS and a limit on MiB/s can be told apart. The patterns share the duration. The first row of a pattern has the verdict. The next rows are slices of the length every (by default a hundredth of the pattern''s time, at least 100 ms). If an earlier load has used up credits, the burst is shorter. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sustain_full(
@@ -1242,24 +1242,24 @@ CREATE TYPE io_probe_iostat_full_row AS (
 COMMENT ON TYPE io_probe_iostat_full_row IS 'Row of io_probe_iostat_full: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_full_row.sampled_at IS 'When the interval ended';
 COMMENT ON COLUMN io_probe_iostat_full_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with a request in flight (up to 102, since the kernel''s clock is coarse). A device that serves many requests at a time may do more even at 100';
+COMMENT ON COLUMN io_probe_iostat_full_row.util_pct IS 'Percent of the interval with a request in flight (up to 102, since the kernel''s clock is coarse). Even at 100, a device that serves many requests at a time may have reserves';
 COMMENT ON COLUMN io_probe_iostat_full_row.aqu_sz IS 'Mean number of requests queued or in flight';
-COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB read a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.rmib_s IS 'MiB read per second';
 COMMENT ON COLUMN io_probe_iostat_full_row.r_await_ms IS 'Mean ms of a read, queueing included';
 COMMENT ON COLUMN io_probe_iostat_full_row.rareq_kb IS 'Mean size of a read in kB';
-COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued ones a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB written a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.rrqm_s IS 'Reads merged into queued reads per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.w_s IS 'Writes completed per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.wmib_s IS 'MiB written per second';
 COMMENT ON COLUMN io_probe_iostat_full_row.w_await_ms IS 'Mean ms of a write';
 COMMENT ON COLUMN io_probe_iostat_full_row.wareq_kb IS 'Mean size of a write in kB';
-COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued ones a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed a second; NULL before Linux 4.18';
-COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB discarded a second';
+COMMENT ON COLUMN io_probe_iostat_full_row.wrqm_s IS 'Writes merged into queued writes per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.d_s IS 'Discards completed per second; NULL before Linux 4.18';
+COMMENT ON COLUMN io_probe_iostat_full_row.dmib_s IS 'MiB discarded per second';
 COMMENT ON COLUMN io_probe_iostat_full_row.d_await_ms IS 'Mean ms of a discard';
 COMMENT ON COLUMN io_probe_iostat_full_row.dareq_kb IS 'Mean size of a discard in kB';
-COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued ones a second';
-COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed a second; NULL before Linux 5.5';
+COMMENT ON COLUMN io_probe_iostat_full_row.drqm_s IS 'Discards merged into queued discards per second';
+COMMENT ON COLUMN io_probe_iostat_full_row.f_s IS 'Flushes completed per second; NULL before Linux 5.5';
 COMMENT ON COLUMN io_probe_iostat_full_row.f_await_ms IS 'Mean ms of a flush';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_user_pct IS 'Percent of the machine''s CPU time in user code, with nice processes and guests. The five cpu_ columns add up to 100';
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_system_pct IS 'Percent of the CPU time in the kernel, with interrupts';
@@ -1268,8 +1268,8 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the CPU t
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the CPU time that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'MiB a second that the server''s cgroup read, a part of rmib_s; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB a second that the server''s cgroup wrote, a part of wmib_s; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'MiB per second that the server''s cgroup read, a part of rmib_s; NULL without a cgroup that counts I/O';
+COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB per second that the server''s cgroup wrote, a part of wmib_s; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'Measured length of the interval in ms';
 COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
@@ -1291,12 +1291,12 @@ CREATE TYPE io_probe_iostat_row AS (
 COMMENT ON TYPE io_probe_iostat_row IS 'Row of io_probe_iostat: one device in one interval';
 COMMENT ON COLUMN io_probe_iostat_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_row.device IS 'Kernel name of the device, such as vda; NULL if none is known';
-COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with a request in flight (up to 102, since the kernel''s clock is coarse). A device that serves many requests at a time may do more even at 100';
+COMMENT ON COLUMN io_probe_iostat_row.util_pct IS 'Percent of the interval with a request in flight (up to 102, since the kernel''s clock is coarse). Even at 100, a device that serves many requests at a time may have reserves';
 COMMENT ON COLUMN io_probe_iostat_row.aqu_sz IS 'Mean number of requests queued or in flight';
-COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed a second';
-COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read a second';
+COMMENT ON COLUMN io_probe_iostat_row.r_s IS 'Reads completed per second';
+COMMENT ON COLUMN io_probe_iostat_row.rmib_s IS 'MiB read per second';
 COMMENT ON COLUMN io_probe_iostat_row.r_await_ms IS 'Mean ms of a read, queueing included';
-COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB written a second';
+COMMENT ON COLUMN io_probe_iostat_row.wmib_s IS 'MiB written per second';
 COMMENT ON COLUMN io_probe_iostat_row.w_await_ms IS 'Mean ms of a write';
 COMMENT ON COLUMN io_probe_iostat_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
@@ -1341,11 +1341,11 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: sessions and parallel workers that ended in the interval. outside this server: device reads for none of these processes. other writes: the devices wrote more than these processes did (what these wrote earlier leaves the OS cache, or other programs write). not yet written: the devices wrote less';
-COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
-COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
-COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
-COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB a second of WAL. The server counts it at the end of a transaction, at most once a second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); ended (processes that ended in the interval); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); not yet written (the devices wrote this much less)';
+COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second fetched from the devices for this process, also by I/O workers';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count these reads';
+COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that the process wrote to the OS cache. These bytes reach the device later, or never';
+COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
 COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 32 characters of its query, on one line';
 COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
@@ -1370,11 +1370,11 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Without pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: sessions and parallel workers that ended in the interval. outside this server: device reads for none of these processes. other writes: the devices wrote more than these processes did (what these wrote earlier leaves the OS cache, or other programs write). not yet written: the devices wrote less';
-COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB a second fetched from the devices for this process, also by I/O workers';
-COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count it';
-COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB a second that the process wrote to the OS cache. They reach the device later, or never';
-COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB a second of WAL. The server counts it at the end of a transaction, at most once a second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); ended (processes that ended in the interval); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); not yet written (the devices wrote this much less)';
+COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second fetched from the devices for this process, also by I/O workers';
+COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count these reads';
+COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that the process wrote to the OS cache. These bytes reach the device later, or never';
+COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
 COMMENT ON COLUMN io_probe_sessions_row.query IS 'First 32 characters of its query, on one line';
 
@@ -1382,7 +1382,7 @@ CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAUL
 RETURNS SETOF io_probe_sessions_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Shows which processes of this server use storage. There is a row for each process that moved bytes in an interval, the greatest first. Two more rows have what else the devices moved. Causes no I/O, and may run while a probe runs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Shows which processes of this server use storage. There is a row for each process that moved bytes in an interval, the largest amount first. Two more rows show what else the devices moved. Causes no I/O, and may run while a probe runs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
 
@@ -1435,14 +1435,14 @@ CREATE TYPE io_probe_readahead_full_row AS (
 );
 COMMENT ON TYPE io_probe_readahead_full_row IS 'Row of io_probe_readahead_full: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_full_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and submits the next read while it uses the present window; block_us includes cache_us';
-COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
+COMMENT ON COLUMN io_probe_readahead_full_row.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and fetches the next window while it uses the present one; block_us includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.mib_s IS 'MiB per second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_full_row.block_us IS 'Time per block in us, without the server''s own work';
-COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_full_row.best IS 'Is it the smallest window that is as good as the fastest (see best of io_probe_depth)? NULL if the row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_full_row.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_full_row.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
-COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
-COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count: all but the first one; in mode kernel, turns that took much more CPU time than others do not count';
+COMMENT ON COLUMN io_probe_readahead_full_row.cache_us IS 'Mode emulated: us per block that the OS cache takes, measured at the window in force and included in block_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.turns IS 'Number of turns that count. Left out are the first turn and, in mode kernel, turns with much more CPU time than others';
 COMMENT ON COLUMN io_probe_readahead_full_row.blks IS 'Number of blocks read in the turns that count';
 COMMENT ON COLUMN io_probe_readahead_full_row.elapsed_ms IS 'Elapsed time of all turns in ms';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_pct IS 'Percent of the blocks that came from the device. Below 100, some blocks were cached';
@@ -1454,20 +1454,20 @@ COMMENT ON COLUMN io_probe_readahead_full_row.read_ahead_kb IS 'Readahead window
 COMMENT ON COLUMN io_probe_readahead_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_readahead_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_readahead_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_readahead_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_readahead_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_readahead_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_readahead_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_readahead_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_full_row.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_readahead_full_row.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_readahead_full_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_full_row.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated, the time for aqu_sz and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_readahead_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_readahead_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 
 CREATE TYPE io_probe_readahead_row AS (
@@ -1484,13 +1484,13 @@ CREATE TYPE io_probe_readahead_row AS (
 );
 COMMENT ON TYPE io_probe_readahead_row IS 'Row of io_probe_readahead: one readahead window';
 COMMENT ON COLUMN io_probe_readahead_row.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and submits the next read while it uses the present window; block_us includes cache_us';
-COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB a second of a cold scan, one block at a time';
+COMMENT ON COLUMN io_probe_readahead_row.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and fetches the next window while it uses the present one; block_us includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_row.mib_s IS 'MiB per second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_row.block_us IS 'Time per block in us, without the server''s own work';
-COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_readahead_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_readahead_row.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
-COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
+COMMENT ON COLUMN io_probe_readahead_row.best IS 'Is it the smallest window that is as good as the fastest (see best of io_probe_depth)? NULL if the row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
@@ -1503,7 +1503,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. Blocks that it reads through the OS cache are dropped from there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. It drops the blocks that it read through the OS cache, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1546,16 +1546,16 @@ CREATE TYPE io_probe_page_cost_full_row AS (
     ci_low        double precision,
     ci_high       double precision
 );
-COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one way to read a block, or the work on a tuple';
+COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one method of reading a block, or the work on a tuple';
 COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
 COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block';
+COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is needed). NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of that work per block';
 COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
-COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that were in the OS cache before';
+COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that were in the OS cache before the read';
 COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns, including turns that block_us leaves out; for pattern tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation';
@@ -1564,11 +1564,11 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.read_ahead_kb IS 'Readahead window
 COMMENT ON COLUMN io_probe_page_cost_full_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_full_row.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_full_row.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_page_cost_full_row.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_page_cost_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_page_cost_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_page_cost_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_page_cost_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_page_cost_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_page_cost_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
 
@@ -1584,13 +1584,13 @@ CREATE TYPE io_probe_page_cost_row AS (
     relid    regclass,
     doubt    text
 );
-COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one way to read a block, or the work on a tuple';
+COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one method of reading a block, or the work on a tuple';
 COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
 COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block';
-COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is needed). NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_row.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of that work per block';
+COMMENT ON COLUMN io_probe_page_cost_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_page_cost_row.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_row.relid IS 'Relation that the call names';
@@ -1608,7 +1608,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times the operations behind planner costs: reading a block from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if a time is not known to within a tenth by then. Afterwards it drops from the OS page cache what it read from the device. cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without it, a cached relation has one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for the depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times the operations behind planner costs. Reads blocks from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if some time is not known to within 10 % by then. Afterwards it drops from the OS page cache what it read from the device. cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without cold, a cached relation has only one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for each depth of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1649,23 +1649,23 @@ CREATE TYPE io_probe_recommend_full_row AS (
     server_version integer,
     io_method      text
 );
-COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one place';
-COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster in place of tablespace if the only tablespace has no value of its own';
+COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one scope';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster, not tablespace, if the only tablespace has no value of its own';
 COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB';
 COMMENT ON COLUMN io_probe_recommend_full_row.current_source IS 'Source of current: a source of pg_settings, tablespace (the tablespace has its own value), pg_statistic, io_probe_corrections, or /sys';
-COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
-COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
+COMMENT ON COLUMN io_probe_recommend_full_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Equal to current: keep it. NULL: no advice (see column why)';
+COMMENT ON COLUMN io_probe_recommend_full_row.low IS 'Lowest value that is as good as the best. Not as good: over 5 % worse with 95 % confidence, by the errors of measurement and model';
 COMMENT ON COLUMN io_probe_recommend_full_row.high IS 'Highest value that is as good as the best';
-COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect: now; reload: after SELECT pg_reload_conf(); restart: after a restart of the server; root: it is a command of the operating system';
+COMMENT ON COLUMN io_probe_recommend_full_row.applies IS 'When a change takes effect. now: at once; reload: after SELECT pg_reload_conf(); restart: after a restart of the server; root: statement is a shell command for root';
 COMMENT ON COLUMN io_probe_recommend_full_row.statement IS 'SQL that sets the recommended value (psql runs it by \gexec); a shell command if applies is root';
-COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees a value that ALTER SYSTEM had set';
-COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
-COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Which values set elsewhere (database, role ...) override what statement or instead sets, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
+COMMENT ON COLUMN io_probe_recommend_full_row.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees what ALTER SYSTEM had set; for others, undo resets it';
+COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show it). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
+COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Where else the setting may have a value (database, role ...) that overrides statement or instead, or is overridden by them. Begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or was to be measured';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no time was left for this index); unknown (another reason: column why says it). Else, what happened during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures behind the recommendation';
 COMMENT ON COLUMN io_probe_recommend_full_row.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
 COMMENT ON COLUMN io_probe_recommend_full_row.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';
@@ -1679,14 +1679,14 @@ CREATE TYPE io_probe_recommend_row AS (
     high        text,
     doubt       text
 );
-COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one place';
+COMMENT ON TYPE io_probe_recommend_row IS 'Row of io_probe_recommend: one setting in one scope';
 COMMENT ON COLUMN io_probe_recommend_row.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_row.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW prints it; for a device in kB';
-COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
-COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
+COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Equal to current: keep it. NULL: no advice (see column why)';
+COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best. Not as good: over 5 % worse with 95 % confidence, by the errors of measurement and model';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best';
-COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no time was left for this index); unknown (another reason: column why says it). Else, what happened during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 
 CREATE FUNCTION io_probe_recommend(
     rel regclass DEFAULT NULL,
@@ -1700,7 +1700,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change one; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. By default seq_page_cost is the unit of all costs, and stays; unit => ''cpu'' recommends it, too. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on a tablespace that is not the database''s default, the rows for writes have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change a setting; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. By default seq_page_cost stays, as the unit of all costs; unit => ''cpu'' recommends a value for it, too. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on that tablespace, if it is not the database''s default, the flush_after settings have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1738,16 +1738,16 @@ CREATE TYPE io_probe_correlation_full_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1';
+COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation that ANALYZE found for the index''s first column or expression, from -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
-COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that lie in the table far from their neighbours in the index. Up to 5 percent, such neighbours on the same block count as one row';
-COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4 if in index order';
-COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
-COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
-COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
-COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; the function looks only at btree indexes';
+COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that are stored far (over 5 % of the table) from their neighbours in the index. Up to a value of 5, scattered rows in the same block count as one';
+COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4: stored in index order';
+COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Number of blocks that a scan of 1 % of the index would visit if its rows were stored next to each other';
+COMMENT ON COLUMN io_probe_correlation_full_row.range_blks IS 'Number of different blocks that a scan of 1 % of the index visits, estimated from samples';
+COMMENT ON COLUMN io_probe_correlation_full_row.random_blks IS 'Number of range_blks visited in no order or backwards: the kernel does not read ahead for them';
+COMMENT ON COLUMN io_probe_correlation_full_row.method IS 'Access method of the index; the figures are NULL unless it is btree';
 COMMENT ON COLUMN io_probe_correlation_full_row.relid IS 'Table of the index';
-COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS 'Intervals of scattered_pct and stretch_blks; number of index entries that were read; ranges: for ranges of 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
+COMMENT ON COLUMN io_probe_correlation_full_row.evidence IS '95 % confidence intervals of scattered_pct and stretch_blks; number of index entries read; ranges: for 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks, random_ci_blks}';
 COMMENT ON COLUMN io_probe_correlation_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_correlation_full_row.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -1765,20 +1765,20 @@ CREATE TYPE io_probe_correlation_row AS (
 );
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
-COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation of the index''s first column or expression that ANALYZE found, from -1 to 1';
+COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation that ANALYZE found for the index''s first column or expression, from -1 to 1';
 COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
-COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that lie in the table far from their neighbours in the index. Up to 5 percent, such neighbours on the same block count as one row';
-COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4 if in index order';
-COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Number of blocks that a range of 1 % of the index would visit if its rows were next to each other';
-COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Number of different blocks that a range of 1 % of the index visits, estimated from samples';
-COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read ahead';
+COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that are stored far (over 5 % of the table) from their neighbours in the index. Up to a value of 5, scattered rows in the same block count as one';
+COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4: stored in index order';
+COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Number of blocks that a scan of 1 % of the index would visit if its rows were stored next to each other';
+COMMENT ON COLUMN io_probe_correlation_row.range_blks IS 'Number of different blocks that a scan of 1 % of the index visits, estimated from samples';
+COMMENT ON COLUMN io_probe_correlation_row.random_blks IS 'Number of range_blks visited in no order or backwards: the kernel does not read ahead for them';
 COMMENT ON COLUMN io_probe_correlation_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 
 CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Shows how the rows of a table lie in the order of each index, beside the correlation that the planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. Values from the statistics are NULL if the caller may not see them: that needs SELECT, and no row-level security';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Shows how far the rows of a table are stored in the order of each index, and the correlation that the planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. The figures are NULL without SELECT, or if the caller is under row-level security';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
@@ -1816,9 +1816,9 @@ COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of
 COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
 COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; not its oid, since REINDEX CONCURRENTLY changes that';
 COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the planner uses, from 0 to 1';
-COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at. If it later finds one that differs by more than 0.1, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at. If it later finds one that differs by over 0.1, the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at. If the table is rewritten, the row no longer counts';
-COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at. If there are a fifth more or fewer, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at. If their number later differs by over 20 %, the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.major_version IS 'Major version of the server at set_at. On another version the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.io_method IS 'io_method at set_at, empty before PostgreSQL 18. With another io_method the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';
@@ -1859,12 +1859,12 @@ CREATE TYPE io_probe_explain_full_row AS (
     os_ms             double precision,
     device_ms         double precision
 );
-COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If it was not executed, columns that need a run are NULL';
+COMMENT ON TYPE io_probe_explain_full_row IS 'Row of io_probe_explain_full: one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If not, columns that need an execution are NULL';
 COMMENT ON COLUMN io_probe_explain_full_row.node_id IS 'Number of the node, from 1, in the order of EXPLAIN; NULL in the row of sums';
 COMMENT ON COLUMN io_probe_explain_full_row.parent_id IS 'Number of the node above it; NULL for the top node';
 COMMENT ON COLUMN io_probe_explain_full_row.level IS 'Level of the node; the top node has 0';
-COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Type of the node as EXPLAIN prints it. In the row of sums, the cause of the time: the disk (the query waited for it for at least half of its time), partly the disk (at least a tenth), not the disk, or unknown';
-COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; in the row of sums after =';
+COMMENT ON COLUMN io_probe_explain_full_row.node_type IS 'Type of the node as EXPLAIN prints it. In the row of sums, the cause of the time: the disk (the query waited for it at least 50 % of the time), partly the disk (at least 10 %), not the disk, or unknown';
+COMMENT ON COLUMN io_probe_explain_full_row.node IS 'node_type, indented by level; the row of sums begins with =';
 COMMENT ON COLUMN io_probe_explain_full_row.relid IS 'Table that the node reads or modifies (of a Bitmap Index Scan: the index''s table). Join it with relid of any probe';
 COMMENT ON COLUMN io_probe_explain_full_row.indexid IS 'Index that the node reads';
 COMMENT ON COLUMN io_probe_explain_full_row.alias IS 'Name in the query for what the node scans';
@@ -1877,8 +1877,8 @@ COMMENT ON COLUMN io_probe_explain_full_row.temp_mib IS 'MiB of temporary files 
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_read IS 'Blocks of temporary files read';
 COMMENT ON COLUMN io_probe_explain_full_row.temp_blks_written IS 'Blocks of temporary files written';
 COMMENT ON COLUMN io_probe_explain_full_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over the parallel processes. NULL if argument plan was made without track_io_timing';
-COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms for temporary files: a sort, a hash or a CTE did not fit into memory';
-COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_full_row.temp_io_ms IS 'Part of self_ms spent on temporary files: a sort, a hash or a CTE did not fit into memory';
+COMMENT ON COLUMN io_probe_explain_full_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls, it is sampled every ms';
 COMMENT ON COLUMN io_probe_explain_full_row.total_ms IS 'Time in ms of the node and of the nodes below it';
 COMMENT ON COLUMN io_probe_explain_full_row.processes IS 'Number of processes that ran this part of the plan: below a Gather the workers and the leader, else 1';
 COMMENT ON COLUMN io_probe_explain_full_row.plan_rows IS 'Rows per loop that the planner estimated';
@@ -1888,8 +1888,8 @@ COMMENT ON COLUMN io_probe_explain_full_row.startup_cost IS 'The planner''s cost
 COMMENT ON COLUMN io_probe_explain_full_row.total_cost IS 'The planner''s cost up to the last row';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_hit IS 'Blocks of temporary tables found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_explain_full_row.local_blks_read IS 'Blocks of temporary tables read';
-COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms for blocks of temporary tables; NULL before PostgreSQL 17';
-COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'io_ms as predicted from the times that io_probe_page_cost measured. If io_ms is much longer, requests queued or others used the device. NULL if several processes ran the node';
+COMMENT ON COLUMN io_probe_explain_full_row.local_io_ms IS 'Part of io_ms spent on blocks of temporary tables; NULL before PostgreSQL 17';
+COMMENT ON COLUMN io_probe_explain_full_row.expected_ms IS 'io_ms as predicted from the times that io_probe_page_cost measured. If io_ms is much longer, requests had to queue, or others used the device. NULL if several processes ran the node';
 COMMENT ON COLUMN io_probe_explain_full_row.os_ms IS 'Predicted ms if all shared_blks_read came from the OS cache';
 COMMENT ON COLUMN io_probe_explain_full_row.device_ms IS 'Predicted ms if all shared_blks_read came from the device, in the node''s order. In PostgreSQL 18 and later io_ms is shorter if waiting overlaps with work';
 
@@ -1902,10 +1902,10 @@ CREATE TYPE io_probe_explain_row AS (
     device_mib double precision,
     temp_mib   double precision
 );
-COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If it was not executed, columns that need a run are NULL';
-COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; in the row of sums after =';
+COMMENT ON TYPE io_probe_explain_row IS 'Row of io_probe_explain: one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If not, columns that need an execution are NULL';
+COMMENT ON COLUMN io_probe_explain_row.node IS 'node_type, indented by level; the row of sums begins with =';
 COMMENT ON COLUMN io_probe_explain_row.relid IS 'Table that the node reads or modifies (of a Bitmap Index Scan: the index''s table). Join it with relid of any probe';
-COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms';
+COMMENT ON COLUMN io_probe_explain_row.self_ms IS 'Part of total_ms that the node itself took. With many short calls, it is sampled every ms';
 COMMENT ON COLUMN io_probe_explain_row.io_ms IS 'Part of self_ms in which the node waited for blocks of tables and indexes. All times are means over the parallel processes. NULL if argument plan was made without track_io_timing';
 COMMENT ON COLUMN io_probe_explain_row.os_mib IS 'MiB read from the OS cache; NULL if unknown';
 COMMENT ON COLUMN io_probe_explain_row.device_mib IS 'MiB fetched from the device. The kernel''s readahead counts, even if nobody needed it';
@@ -1921,7 +1921,7 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then each row has the blocks and times of the node itself, and which tier served the blocks. The last row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: page_cost (rows of io_probe_page_cost for the predictions, instead of the last ones of this session), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that the bytes of each node are exact)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then each row has the blocks and times of the node itself, and which tier served the blocks. The last row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: page_cost (rows of io_probe_page_cost for the predictions, instead of what this session measured last), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that the bytes of each node are exact)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -1933,7 +1933,7 @@ CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Call io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Name the argument: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: as for a query';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
@@ -1945,7 +1945,7 @@ CREATE FUNCTION io_probe_explain_text(query text)
 RETURNS SETOF io_probe_explain_text_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_text_wrapper';
-COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one more line says which tier served its reads, and how long it waited. The last line says whether the disk was the cause. Everyone may call it';
+COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one more line says which tier served its reads, and how long the node waited. The last line says whether the disk was the cause. Everyone may call it';
 
 -- All that there is to know of the storage, in one call and in words.
 
@@ -1966,18 +1966,18 @@ CREATE TYPE io_probe_report_full_row AS (
 );
 COMMENT ON TYPE io_probe_report_full_row IS 'Row of io_probe_report_full: one line, a figure or a fact';
 COMMENT ON COLUMN io_probe_report_full_row.section IS 'Subject of the line: server, device, trust, scan, depth, p50, p99, write, write_p50, write_p99, long_write, commit, commit_p99, load, load_p50, load_p99, commit_load_p50, commit_load_p99, readahead, verdict, advice, missing';
-COMMENT ON COLUMN io_probe_report_full_row.item IS 'What the line is about. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes: the requests in flight. commit, commit_p99: the sync method. load: reads alone or writes alone. load_p50, load_p99, commit_load_p50, commit_load_p99: rate of reads, in percent of reads alone. readahead: the window in kB';
+COMMENT ON COLUMN io_probe_report_full_row.item IS 'What the line is about. trust: good, fair, poor or unknown, for the parts that finding names (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99, write, write_p50, write_p99, long_write: requests in flight. commit, commit_p99: the sync method. load: reads alone or writes alone. load_p50, load_p99, commit_load_p50, commit_load_p99: rate of reads, in percent of reads alone. readahead: the window in kB';
 COMMENT ON COLUMN io_probe_report_full_row.value IS 'Figure that was measured; NULL for a fact';
 COMMENT ON COLUMN io_probe_report_full_row.unit IS 'Unit of value';
-COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of its 95 % confidence interval';
-COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of its 95 % confidence interval';
+COMMENT ON COLUMN io_probe_report_full_row.low IS 'Lower end of the 95 % confidence interval of value';
+COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confidence interval of value';
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
-COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, and if it can''t be told: a verdict has the cause';
-COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. For a figure NULL, except for the size of the relation: there it is the relation''s name';
-COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
+COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, or if unknown (a line of section verdict has the cause)';
+COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. NULL for a figure, except for the size of the relation: there the relation''s name';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or it is a fact';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
-COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone. commit_load_p50, commit_load_p99: the commits, in percent of commits alone, one at a time';
+COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50, load_p99: rate of writes during these reads, in percent of writes alone. commit_load_p50, commit_load_p99: rate of commits, in percent of commits alone, one at a time';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -2012,7 +2012,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call: devices, scans, random reads, readahead and settings, with verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds writes, flushes, and latencies of reads beside writes. Measures the relation, or the largest table. promised is what you pay for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true evicts what it reads. writes => true writes scratch files in the folder of the WAL and in the relation''s tablespace. The report leaves out, and names, what the caller has no right for (it calls the _full functions). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not for writes), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call: devices, scans, random reads, readahead and settings, with verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds writes, flushes, and latencies of reads during writes. Measures relation rel, or the largest table. promised is what you pay for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true evicts what the report reads. writes => true writes scratch files in the folder of the WAL and in the relation''s tablespace. The report leaves out and lists what the caller has no right to measure (rights on the _full functions count). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not for writes), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2021,7 +2021,7 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights. Returns rows and circumstances as one value for io_probe_import, here or on another server. args are the probe''s arguments by name. If storage or the server makes the probe fail, status is failed. If another probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights. Returns rows and circumstances as one value, for io_probe_import here or on another server. args are the probe''s arguments by name. If storage or the server makes the probe fail, status is failed. If another probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
@@ -2148,7 +2148,7 @@ COMMENT ON COLUMN io_probe_runs.message IS 'First 10,000 characters of the messa
 COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Values are in the form that their type prints, amounts in options as numbers, so that equal arguments have one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
-COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is no regclass, so a dropped relation makes no trouble';
+COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is an oid, not a regclass, since the relation may be gone, or in another cluster';
 COMMENT ON COLUMN io_probe_runs.relkind IS 'Kind of the relation, as in pg_class';
 COMMENT ON COLUMN io_probe_runs.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_runs.relname IS 'Name of the relation';
@@ -2205,13 +2205,13 @@ COMMENT ON COLUMN io_probe_compare_full_row.unit IS 'Unit of a and b; NULL for a
 COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
-COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values on both sides';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is known: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
-COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may be enough for a verdict, if they are like these. NULL if none is needed, over 1,000 are, or something else is missing';
-COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting in a; NULL for a figure';
-COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting in b';
+COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is computed: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
+COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may be enough for a verdict, if they are like these. NULL if none or over 1,000 are needed, or if something else is missing';
+COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on side a; NULL for a figure';
+COMMENT ON COLUMN io_probe_compare_full_row.b_setting IS 'Value of the setting on side b';
 COMMENT ON COLUMN io_probe_compare_full_row.object IS 'What was measured';
 COMMENT ON COLUMN io_probe_compare_full_row.notes IS 'What limits the verdict';
 
@@ -2232,8 +2232,8 @@ COMMENT ON COLUMN io_probe_compare_row.metric IS 'The figure: a column of the pr
 COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometric mean over the runs of label_a';
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
-COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values in a and b';
+COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values on both sides';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2262,11 +2262,11 @@ COMMENT ON COLUMN io_probe_changes_full_row.unit IS 'Unit of the figure';
 COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
-COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
-COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'The greater figure must exceed the smaller one by this percentage to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
-COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough others are left. With fewer than 10, the verdict is can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may be enough for a verdict, if they are like these, and argument last grows by as many. NULL if none is needed, over 1,000 are, or something else is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
+COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough other runs are left. With fewer than 10, the verdict is can''t tell';
+COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may be enough for a verdict, if they are like these, and argument last grows by as many. NULL if none or over 1,000 are needed, or if something else is missing';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
 COMMENT ON COLUMN io_probe_changes_full_row.run_id IS 'Number of the last run in io_probe_runs';
 COMMENT ON COLUMN io_probe_changes_full_row.notes IS 'What limits the verdict';
@@ -2288,8 +2288,8 @@ COMMENT ON COLUMN io_probe_changes_row.item IS 'Row of the probe, such as direct
 COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the probe';
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
-COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which this series differs from others of the same probe and object. For can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_row.verdict IS 'Verdict on now: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
@@ -2311,7 +2311,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. a and b are geometric means over the latest 50 runs of a label in a series (see io_probe_runs.series). Both are of the same series, or else of the same probe, object and arguments. Other rows show the arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Columns a and b are geometric means over the latest 50 runs of a label in a series (see io_probe_runs.series). Both have the same series, or else the same probe, object and arguments. More rows show arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -2452,11 +2452,11 @@ COMMENT ON COLUMN io_probe_metrics.started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_metrics.label IS 'Label that the caller gave the run; NULL without one';
 COMMENT ON COLUMN io_probe_metrics.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_metrics.object IS 'What was measured';
-COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8; for sync fdatasync 8 kB, with the section before it if that is not wal_segment; for write random depth 16; for mix reads alone, writes alone; for sustain its patterns; for a report scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. If less than 90 % of a scan or of fetches came from the device, the item ends with ", cached", as in "server, cached"';
+COMMENT ON COLUMN io_probe_metrics.item IS 'Row of the probe that the figure is from, such as direct or depth 8. sync: fdatasync 8 kB (section wal_segment), one_write fdatasync 8 kB. write: random depth 16. mix: reads alone, writes alone. sustain: random, sequential. report: scan direct, depth 8, p99 1, commit fdatasync, commit_p99 fdatasync, write 16, long_write 16, readahead kernel. If less than 90 % of the blocks came from the device, ", cached" follows';
 COMMENT ON COLUMN io_probe_metrics.metric IS 'Name of the figure, which is a column of the probe; for ping median_us, the median without the warm-up';
 COMMENT ON COLUMN io_probe_metrics.unit IS 'Unit of value';
 COMMENT ON COLUMN io_probe_metrics.value IS 'Value of the figure';
-COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, divided by the middle of the interval. 1 if the interval has no upper end; NULL without an interval';
+COMMENT ON COLUMN io_probe_metrics.error IS 'Half the width of the 95 % confidence interval of value within the run, as a share of the middle of the interval: 0.05 is +- 5 %. 1 if the interval has no upper end; NULL without an interval';
 COMMENT ON COLUMN io_probe_metrics.more_is_better IS 'true: a greater value is better, as for a rate; false: it is worse, as for a latency';
 COMMENT ON COLUMN io_probe_metrics.series IS 'Runs with the same series measure the same thing, see io_probe_runs';
 COMMENT ON COLUMN io_probe_metrics.configuration IS 'Runs with the same configuration ran under the same circumstances, see io_probe_runs';
@@ -2552,24 +2552,24 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_seqscan_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'seqscan';
 COMMENT ON VIEW io_probe_seqscan_history IS 'Rows of io_probe_seqscan_full in the stored runs';
-COMMENT ON COLUMN io_probe_seqscan_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_seqscan_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_seqscan_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_seqscan_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through the OS cache, one block per call';
-COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB a second while it read blocks with data; NULL if a rate limit made the scan pause';
-COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first does not count';
-COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Number of blocks read, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: by O_DIRECT, with several large requests in flight; server: as a sequential scan of the server; os: through the OS cache, one block per call';
+COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB per second while the scan read blocks with data; NULL if a rate limit made it pause';
+COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is NULL. Of more than 20 slices of time (1 ms or more), the first does not count';
+COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Number of blocks read, including holes (blocks never written)';
 COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, notes says why';
 COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: no block was in the OS cache before the scan, nor (path server) in shared buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without evicting';
+COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without the eviction';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Path server: blocks found in shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Path server: blocks read into shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Path server, temporary table: blocks found in the session''s own buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Path server, temporary table: blocks read into the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks that were read and had been in the OS cache before the scan, without holes';
-COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not count them';
-COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
+COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (path server: and not in a buffer). They are read, but the rate does not count them';
+COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
 COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.chunk_kb IS 'Size of the requests in kB; NULL if the server decides';
 COMMENT ON COLUMN io_probe_seqscan_history.depth IS 'Requests in flight; NULL if the server decides';
@@ -2581,11 +2581,11 @@ COMMENT ON COLUMN io_probe_seqscan_history.read_ahead_kb IS 'Readahead window in
 COMMENT ON COLUMN io_probe_seqscan_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_seqscan_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_seqscan_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_seqscan_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_seqscan_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_seqscan_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_seqscan_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_seqscan_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_seqscan_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_seqscan_history.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
@@ -2595,9 +2595,9 @@ COMMENT ON COLUMN io_probe_seqscan_history.device_bytes IS 'Bytes fetched from s
 COMMENT ON COLUMN io_probe_seqscan_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_seqscan_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_seqscan_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_seqscan_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated, the time for aqu_sz and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_seqscan_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_seqscan_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_seqscan_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_seqscan_history TO pg_monitor;
 
@@ -2665,18 +2665,18 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_random_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'random';
 COMMENT ON VIEW io_probe_random_history IS 'Rows of io_probe_random_full in the stored runs';
-COMMENT ON COLUMN io_probe_random_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_random_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_random_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_random_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_random_history.path IS 'direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the OS cache';
-COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate limit it is the rate that the limit allowed';
+COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches per second, without warm-up, holes and filling the queue. Under a rate limit: the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, with warm-up and holes; each block is fetched once';
+COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, including warm-up and holes; each block is fetched once';
 COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, notes says why';
-COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no fetch found its block in a cache, except (after cold => true) where this path''s own readahead had put it';
-COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without evicting';
-COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB a second';
+COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no fetch found its block in a cache. After cold => true, blocks that this path''s own readahead had cached do not count';
+COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without the eviction';
+COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB per second';
 COMMENT ON COLUMN io_probe_random_history.shared_us IS 'Mean latency in us of fetches from shared buffers, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.os_us IS 'Mean latency in us of fetches from the OS cache, at depth 1';
 COMMENT ON COLUMN io_probe_random_history.device_us IS 'Mean latency in us of fetches from the device';
@@ -2684,10 +2684,10 @@ COMMENT ON COLUMN io_probe_random_history.shared_blks_hit IS 'Fetches from share
 COMMENT ON COLUMN io_probe_random_history.os_blks_hit IS 'Fetches of blocks that were completely in the OS cache';
 COMMENT ON COLUMN io_probe_random_history.device_blks_read IS 'Fetches that no cache served, without holes';
 COMMENT ON COLUMN io_probe_random_history.shared_blks_written IS 'Path server: dirty shared buffers written to make room for the blocks read';
-COMMENT ON COLUMN io_probe_random_history.device_source IS 'Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all sessions (io_workers)';
-COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts were cached';
+COMMENT ON COLUMN io_probe_random_history.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
+COMMENT ON COLUMN io_probe_random_history.over_read IS 'device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too. Under 1: parts of blocks were cached';
 COMMENT ON COLUMN io_probe_random_history.warmup_us IS 'Latency of the first fetch in us. No other time includes it';
-COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
+COMMENT ON COLUMN io_probe_random_history.hole_blks IS 'Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_random_history.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_random_history.depth IS 'Requests in flight; path server: how many blocks the server may read ahead';
 COMMENT ON COLUMN io_probe_random_history.engine IS 'pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer, PrefetchBuffer or a read stream';
@@ -2699,11 +2699,11 @@ COMMENT ON COLUMN io_probe_random_history.read_ahead_kb IS 'Readahead window in 
 COMMENT ON COLUMN io_probe_random_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_random_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_random_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_random_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_random_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_random_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_random_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_random_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_random_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_random_history.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_random_history.shared_pct IS 'Percent of the blocks from shared buffers (temporary table: from the session''s local buffers)';
@@ -2713,15 +2713,15 @@ COMMENT ON COLUMN io_probe_random_history.device_bytes IS 'Bytes fetched from st
 COMMENT ON COLUMN io_probe_random_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_random_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_random_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated, the time for aqu_sz and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile of the latency in us';
-COMMENT ON COLUMN io_probe_random_history.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_random_history.histogram IS 'Number of fetches in each latency range, without empty ranges: {low_us, high_us, count}. Each range is 1.19 times the one before';
 GRANT SELECT ON io_probe_random_history TO pg_monitor;
 
 CREATE VIEW io_probe_depth_history AS
@@ -2764,19 +2764,19 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_depth_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'depth';
 COMMENT ON VIEW io_probe_depth_history IS 'Rows of io_probe_depth_full in the stored runs';
-COMMENT ON COLUMN io_probe_depth_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_depth_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_depth_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_depth_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
-COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches a second';
-COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB a second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence interval';
-COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL without that argument, and under a rate limit';
-COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several';
-COMMENT ON COLUMN io_probe_depth_history.blks IS 'Number of blocks fetched at this depth, with holes (blocks never written)';
+COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches per second';
+COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB per second';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL without that argument, and under a rate limit';
+COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several at a time';
+COMMENT ON COLUMN io_probe_depth_history.blks IS 'Number of blocks fetched at this depth, including holes (blocks never written)';
 COMMENT ON COLUMN io_probe_depth_history.elapsed_ms IS 'Elapsed time of this depth in ms';
-COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of all fetches of the call that came from the device';
-COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not read';
+COMMENT ON COLUMN io_probe_depth_history.device_pct IS 'Percent of the fetches at all depths together that came from the device';
+COMMENT ON COLUMN io_probe_depth_history.hole_blks IS 'Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not read';
 COMMENT ON COLUMN io_probe_depth_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_depth_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_depth_history.device IS 'Devices behind the relation';
@@ -2785,18 +2785,18 @@ COMMENT ON COLUMN io_probe_depth_history.read_ahead_kb IS 'Readahead window in k
 COMMENT ON COLUMN io_probe_depth_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_depth_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_depth_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_depth_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_depth_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of the 95 % confidence interval';
-COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile of the latency in us';
-COMMENT ON COLUMN io_probe_depth_history.histogram IS 'Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range is 1.19 times the one before';
+COMMENT ON COLUMN io_probe_depth_history.histogram IS 'Number of fetches in each latency range, without empty ranges: {low_us, high_us, count}. Each range is 1.19 times the one before';
 GRANT SELECT ON io_probe_depth_history TO pg_monitor;
 
 CREATE VIEW io_probe_ping_history AS
@@ -2828,14 +2828,14 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_ping_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'ping';
 COMMENT ON VIEW io_probe_ping_history IS 'Rows of io_probe_ping_full in the stored runs';
-COMMENT ON COLUMN io_probe_ping_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_ping_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_ping_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_ping_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_ping_history.request IS 'Number of the request, from 1';
 COMMENT ON COLUMN io_probe_ping_history.op IS 'read: a block of the relation; write: a block of a scratch file';
 COMMENT ON COLUMN io_probe_ping_history.warmup IS 'Is it the first read or the first write? Don''t count it in a mean';
 COMMENT ON COLUMN io_probe_ping_history.lat_us IS 'Time of the system call in us; a write is not synced. NULL if the row is void';
-COMMENT ON COLUMN io_probe_ping_history.served_by IS 'os: the block that was read had been in the OS cache; device: it had not. NULL for a write';
+COMMENT ON COLUMN io_probe_ping_history.served_by IS 'os: the block was in the OS cache before the read; device: it was not, or path is direct. NULL for a write';
 COMMENT ON COLUMN io_probe_ping_history.path IS 'direct: by O_DIRECT; os: through the OS cache';
 COMMENT ON COLUMN io_probe_ping_history.blkno IS 'Block of the relation that was read';
 COMMENT ON COLUMN io_probe_ping_history.seed IS 'Seed of the random order; option or argument seed repeats it';
@@ -2846,7 +2846,7 @@ COMMENT ON COLUMN io_probe_ping_history.read_ahead_kb IS 'Readahead window in kB
 COMMENT ON COLUMN io_probe_ping_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_ping_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_ping_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_ping_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_ping_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_ping_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_ping_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -2894,39 +2894,39 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sync_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'sync';
 COMMENT ON VIEW io_probe_sync_history IS 'Rows of io_probe_sync_full in the stored runs';
-COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_sync_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sync_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sync_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_sync_history.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which write the same place again. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the same descriptor or another one. no_sync: a write without a sync';
+COMMENT ON COLUMN io_probe_sync_history.section IS 'What is written. wal_segment: forward through a zero-filled segment, as the server writes WAL. All others are sections of pg_test_fsync, which overwrite the same blocks. one_write, two_writes: one or two writes, then a sync. open_sync_size: 16 kB in 1 to 16 synchronous writes. other_fd: a sync through the descriptor of the write, or another one. no_sync: a write without a sync';
 COMMENT ON COLUMN io_probe_sync_history.method IS 'Value of wal_sync_method (open_datasync: O_DSYNC; open_sync: O_SYNC), or the system calls';
 COMMENT ON COLUMN io_probe_sync_history.writes IS 'Write calls per operation';
-COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB. At a depth over 1: WAL of each commit in kB, or one WAL block with option commit_bytes';
-COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations a second: the writes and their sync. At a depth over 1: commits a second. NULL under a rate limit';
+COMMENT ON COLUMN io_probe_sync_history.write_kb IS 'Size of each write in kB. At a depth over 1: kB of WAL per commit; with option commit_bytes, size of a WAL block';
+COMMENT ON COLUMN io_probe_sync_history.ops_s IS 'Operations per second. An operation is the writes and their sync. At a depth over 1: commits per second. NULL under a rate limit';
 COMMENT ON COLUMN io_probe_sync_history.op_us IS 'Mean us of an operation. At a depth over 1: elapsed time divided by the number of commits';
-COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time in us of an operation; at a depth over 1, of a committer''s wait. NULL with fewer than 20 operations';
+COMMENT ON COLUMN io_probe_sync_history.p50_us IS 'Median time of an operation in us; at a depth over 1, median wait of a committer. NULL with fewer than 20 operations';
 COMMENT ON COLUMN io_probe_sync_history.p95_us IS '95th percentile in us; NULL with fewer than 200 operations';
 COMMENT ON COLUMN io_probe_sync_history.p99_us IS '99th percentile in us; NULL with fewer than 1,000 operations';
-COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Number of operations in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_sync_history.histogram IS 'Number of operations in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_sync_history.max_us IS 'Longest operation in us';
-COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL in this way (wal_sync_method, O_DIRECT)? NULL in open_sync_size, other_fd and no_sync';
+COMMENT ON COLUMN io_probe_sync_history.in_use IS 'Does this server sync its WAL with this method and this value of direct? NULL in sections open_sync_size, other_fd and no_sync';
 COMMENT ON COLUMN io_probe_sync_history.direct IS 'Was the file opened with O_DIRECT?';
 COMMENT ON COLUMN io_probe_sync_history.ops IS 'Number of operations, without the first of each turn (warm-up)';
 COMMENT ON COLUMN io_probe_sync_history.depth IS 'Number of committers that share one WAL. A committer does not flush if the flush of another one has covered its WAL';
 COMMENT ON COLUMN io_probe_sync_history.flushes IS 'Number of syncs. With the open methods each write counts as a sync';
-COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes of the device per operation, for all processes. Many kernels count a flush as another write';
-COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes of the device per operation, for all processes. 0 without a volatile cache, or if writes bypass it (FUA)';
+COMMENT ON COLUMN io_probe_sync_history.device_writes_per_op IS 'Writes of the device, from all processes, per operation. Many kernels count a flush as another write';
+COMMENT ON COLUMN io_probe_sync_history.device_flushes_per_op IS 'Cache flushes of the device, from all processes, per operation. 0 without a volatile cache, or if writes bypass it (FUA)';
 COMMENT ON COLUMN io_probe_sync_history.elapsed_ms IS 'Total time of the operations in ms';
 COMMENT ON COLUMN io_probe_sync_history.device IS 'Devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.scheduler IS 'I/O scheduler of the devices behind the directory';
 COMMENT ON COLUMN io_probe_sync_history.write_cache IS 'write back: the device has a volatile cache, which a sync must flush; write through: it has none, or reports none';
-COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write pass the device''s volatile cache (Force Unit Access)?';
+COMMENT ON COLUMN io_probe_sync_history.fua IS 'Can a single write bypass the device''s volatile cache (Force Unit Access)?';
 COMMENT ON COLUMN io_probe_sync_history.fs_type IS 'Type of the file system';
 COMMENT ON COLUMN io_probe_sync_history.directory IS 'Directory of the scratch file, symbolic links resolved';
 COMMENT ON COLUMN io_probe_sync_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_sync_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sync_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sync_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_sync_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_sync_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_sync_history.ci_high IS 'Upper end of the 95 % confidence interval';
 GRANT SELECT ON io_probe_sync_history TO pg_monitor;
@@ -2970,23 +2970,23 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_write_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'write';
 COMMENT ON VIEW io_probe_write_history IS 'Rows of io_probe_write_full in the stored runs';
-COMMENT ON COLUMN io_probe_write_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_write_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_write_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_write_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order, as COPY';
-COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second write of a block, and ends each of five turns';
+COMMENT ON COLUMN io_probe_write_history.pattern IS 'random: blocks anywhere; backend: blocks anywhere, as sessions write that need a buffer; sequential: 256 kB in order; checkpoint: half of the blocks, in order, as the checkpointer writes; copy: blocks in order, as COPY writes';
+COMMENT ON COLUMN io_probe_write_history.path IS 'direct: by O_DIRECT; os: through the OS cache, as the server does, with a sync before a block is written again, and at the end of each of five turns';
 COMMENT ON COLUMN io_probe_write_history.depth IS 'Greatest number of writes in flight';
 COMMENT ON COLUMN io_probe_write_history.write_kb IS 'Size of each write in kB';
 COMMENT ON COLUMN io_probe_write_history.flush_kb IS 'After how many kB the kernel is told to write back (checkpoint_flush_after or backend_flush_after). NULL: not before the sync';
-COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes a second. On path os the time includes that of the syncs';
-COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB a second';
-COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL if fewer than ten writes took longer';
-COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_write_history.histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_write_history.writes_s IS 'Writes per second. On path os, the time includes the syncs';
+COMMENT ON COLUMN io_probe_write_history.mib_s IS 'writes_s times write_kb, in MiB per second';
+COMMENT ON COLUMN io_probe_write_history.p50_us IS 'Median time of a write in us; on path os, a write only copies to the OS cache. Each percentile is NULL if fewer than ten writes took longer';
+COMMENT ON COLUMN io_probe_write_history.p95_us IS '95th percentile of write times in us';
+COMMENT ON COLUMN io_probe_write_history.p99_us IS '99th percentile of write times in us';
+COMMENT ON COLUMN io_probe_write_history.histogram IS 'Number of writes in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_write_history.fsync_ms IS 'Mean ms of a sync; NULL on path direct';
 COMMENT ON COLUMN io_probe_write_history.ops IS 'Number of writes that were measured';
-COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Total time of these writes in ms, with the syncs';
+COMMENT ON COLUMN io_probe_write_history.elapsed_ms IS 'Total time of these writes in ms, including the syncs';
 COMMENT ON COLUMN io_probe_write_history.device_mib IS 'MiB that the devices wrote during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_write_history.scratch_mib IS 'Size of the scratch file in MiB';
 COMMENT ON COLUMN io_probe_write_history.device IS 'Devices behind the directory';
@@ -2999,7 +2999,7 @@ COMMENT ON COLUMN io_probe_write_history.started_at IS 'When the call started; i
 COMMENT ON COLUMN io_probe_write_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_write_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_write_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_write_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_write_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_write_history.ci_high IS 'Upper end of the 95 % confidence interval';
 GRANT SELECT ON io_probe_write_history TO pg_monitor;
@@ -3047,29 +3047,29 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_mix_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'mix';
 COMMENT ON VIEW io_probe_mix_history IS 'Rows of io_probe_mix_full in the stored runs';
-COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_mix_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_mix_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_mix_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_mix_history.load IS 'bend (first row): the greatest load up to which the device answered every load in time; without one, its figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
-COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Reads that were sent, in percent of the row reads alone (with like: of the row others)';
-COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Writes that were sent, in percent of the row writes alone (with like: of the row others)';
-COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads a second that were answered';
+COMMENT ON COLUMN io_probe_mix_history.load IS 'bend (first row): the greatest load that was answered in time, as were all smaller loads; if there is none, the figures are NULL. others (with argument like): what others sent, now or in the stored run. reads alone, writes alone: as fast as possible. cell: reads and writes at the shares read_pct and write_pct';
+COMMENT ON COLUMN io_probe_mix_history.read_pct IS 'Rate of reads, in percent of row reads alone (with argument like: of row others)';
+COMMENT ON COLUMN io_probe_mix_history.write_pct IS 'Rate of writes, in percent of row writes alone (with argument like: of row others)';
+COMMENT ON COLUMN io_probe_mix_history.reads_s IS 'Reads answered per second';
 COMMENT ON COLUMN io_probe_mix_history.r_p50_us IS 'Median time of a read in us, from its scheduled start until its answer. Each percentile is NULL if fewer than ten requests took longer';
-COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile of the time of a read in us';
-COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile of the time of a read in us';
-COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'Number of reads in each range of latencies that has some, as histogram of io_probe_depth';
-COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes a second that were answered';
+COMMENT ON COLUMN io_probe_mix_history.r_p95_us IS '95th percentile of read times in us';
+COMMENT ON COLUMN io_probe_mix_history.r_p99_us IS '99th percentile of read times in us';
+COMMENT ON COLUMN io_probe_mix_history.r_histogram IS 'Number of reads in each latency range, in the form of histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_history.writes_s IS 'Writes answered per second';
 COMMENT ON COLUMN io_probe_mix_history.w_p50_us IS 'Median time of a write in us, with its sync if writing is wal';
-COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of the time of a write in us';
-COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each range of latencies that has some, as histogram of io_probe_depth';
+COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of write times in us';
+COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of write times in us';
+COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads a second that were sent. NULL if each read waited for an earlier one';
-COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes a second that were sent. NULL if each write waited for an earlier one';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads sent per second. NULL if each read was sent when an earlier one was answered';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes sent per second. NULL if each write was sent when an earlier one was answered';
 COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
-COMMENT ON COLUMN io_probe_mix_history.depth IS 'Most reads in flight, and also most writes in flight. With wal there is one write at a time';
+COMMENT ON COLUMN io_probe_mix_history.depth IS 'Greatest number of reads in flight, and of writes in flight. With wal: one write at a time';
 COMMENT ON COLUMN io_probe_mix_history.elapsed_ms IS 'Measured time in ms';
 COMMENT ON COLUMN io_probe_mix_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_mix_history.started_at IS 'When the call started; if it has several paths, when this path started';
@@ -3079,7 +3079,7 @@ COMMENT ON COLUMN io_probe_mix_history.read_ahead_kb IS 'Readahead window in kB 
 COMMENT ON COLUMN io_probe_mix_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_mix_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_mix_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_mix_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_mix_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_mix_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_mix_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -3124,7 +3124,7 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_sustain_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'sustain';
 COMMENT ON VIEW io_probe_sustain_history IS 'Rows of io_probe_sustain_full in the stored runs';
-COMMENT ON COLUMN io_probe_sustain_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_sustain_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_sustain_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_sustain_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_sustain_history.pattern IS 'random: single blocks; sequential: 256 kB in order';
@@ -3134,15 +3134,15 @@ COMMENT ON COLUMN io_probe_sustain_history.iops IS 'Reads per second';
 COMMENT ON COLUMN io_probe_sustain_history.mib_s IS 'iops times the size of a read, in MiB (2^20 bytes) per second';
 COMMENT ON COLUMN io_probe_sustain_history.p50_us IS 'Median latency in us; NULL if fewer than ten reads took longer';
 COMMENT ON COLUMN io_probe_sustain_history.p99_us IS '99th percentile of the latency in us; NULL if fewer than ten reads took longer';
-COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short; after a burst, ''burst of ... s, then'' comes first. cap: the rate stays within 3 %, and is a round number or follows a burst. It may also be all that the device can do. NULL in other rows';
-COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'First row: reads a second until the burst credits were used up; NULL without a burst';
+COMMENT ON COLUMN io_probe_sustain_history.verdict IS 'First row: cap of ..., steady, not steady (see column steady) or too short (under five slices); after a burst, ''burst of ... s, then'' comes first. cap: the rate varies by at most 3 %, and is a round number or follows a burst. It may also be the device''s own limit. NULL in other rows';
+COMMENT ON COLUMN io_probe_sustain_history.burst_iops IS 'First row: reads per second until the burst credits were used up; NULL without a burst';
 COMMENT ON COLUMN io_probe_sustain_history.burst_s IS 'First row: how many seconds the burst lasted';
-COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'First row: number of reads in the bucket of credits at the start; it may not have been full';
+COMMENT ON COLUMN io_probe_sustain_history.bucket IS 'First row: burst credits at the start, as a number of reads; the bucket may not have been full';
 COMMENT ON COLUMN io_probe_sustain_history.refill_s IS 'First row: seconds without reads until the bucket has as many credits again';
-COMMENT ON COLUMN io_probe_sustain_history.steady IS 'First row: is the rate steady by SNIA''s test? The rates of five equal parts of the time (after a burst, if any) differ by at most 20 % of their mean, and the best-fit line rises or falls by at most 10 % of it. NULL with fewer than five slices';
-COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'First row: highest minus lowest rate of the parts (see steady), in percent of their mean';
+COMMENT ON COLUMN io_probe_sustain_history.steady IS 'First row: is the rate steady by SNIA''s test? It is if the rates of five equal parts of the time (after a burst, if any) differ by at most 20 % of their mean, and the best-fit line changes by at most 10 % of the mean. NULL with under five slices';
+COMMENT ON COLUMN io_probe_sustain_history.range_pct IS 'First row: highest minus lowest rate of the five parts (see steady), in percent of their mean';
 COMMENT ON COLUMN io_probe_sustain_history.read_kb IS 'Size of a read in kB';
-COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Most reads in flight';
+COMMENT ON COLUMN io_probe_sustain_history.depth IS 'Greatest number of reads in flight';
 COMMENT ON COLUMN io_probe_sustain_history.elapsed_ms IS 'Length of the slice in ms; in the first row, of all slices';
 COMMENT ON COLUMN io_probe_sustain_history.seed IS 'Seed of the random order; option seed repeats it';
 COMMENT ON COLUMN io_probe_sustain_history.started_at IS 'When the call started';
@@ -3152,7 +3152,7 @@ COMMENT ON COLUMN io_probe_sustain_history.read_ahead_kb IS 'Readahead window in
 COMMENT ON COLUMN io_probe_sustain_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_sustain_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_sustain_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_sustain_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_sustain_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_sustain_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_sustain_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
@@ -3203,18 +3203,18 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_readahead_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'readahead';
 COMMENT ON VIEW io_probe_readahead_history IS 'Rows of io_probe_readahead_full in the stored runs';
-COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_readahead_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_readahead_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_readahead_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_readahead_history.window_kb IS 'Readahead window in kB, as in /sys/block/*/queue/read_ahead_kb; NULL if the setting in force is unknown';
-COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and submits the next read while it uses the present window; block_us includes cache_us';
-COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB a second of a cold scan, one block at a time';
+COMMENT ON COLUMN io_probe_readahead_history.mode IS 'kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window at a time past the OS cache, and fetches the next window while it uses the present one; block_us includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.mib_s IS 'MiB per second of a cold scan, one block at a time';
 COMMENT ON COLUMN io_probe_readahead_history.block_us IS 'Time per block in us, without the server''s own work';
-COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a row is void or has no confidence interval, or if the call ended early';
+COMMENT ON COLUMN io_probe_readahead_history.best IS 'Is it the smallest window that is as good as the fastest (see best of io_probe_depth)? NULL if the row is void or has no confidence interval, or if the call ended early';
 COMMENT ON COLUMN io_probe_readahead_history.blockdev_setra IS 'Command for root that sets this window until the next boot. For open files, sessions keep the old window';
 COMMENT ON COLUMN io_probe_readahead_history.udev_rule IS 'Line for /etc/udev/rules.d that sets this window at each boot';
-COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us includes it';
-COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count: all but the first one; in mode kernel, turns that took much more CPU time than others do not count';
+COMMENT ON COLUMN io_probe_readahead_history.cache_us IS 'Mode emulated: us per block that the OS cache takes, measured at the window in force and included in block_us';
+COMMENT ON COLUMN io_probe_readahead_history.turns IS 'Number of turns that count. Left out are the first turn and, in mode kernel, turns with much more CPU time than others';
 COMMENT ON COLUMN io_probe_readahead_history.blks IS 'Number of blocks read in the turns that count';
 COMMENT ON COLUMN io_probe_readahead_history.elapsed_ms IS 'Elapsed time of all turns in ms';
 COMMENT ON COLUMN io_probe_readahead_history.device_pct IS 'Percent of the blocks that came from the device. Below 100, some blocks were cached';
@@ -3226,20 +3226,20 @@ COMMENT ON COLUMN io_probe_readahead_history.read_ahead_kb IS 'Readahead window 
 COMMENT ON COLUMN io_probe_readahead_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_readahead_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_readahead_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_readahead_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_readahead_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_readahead_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_readahead_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_readahead_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_readahead_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_readahead_history.ci_high IS 'Upper end of the 95 % confidence interval';
 COMMENT ON COLUMN io_probe_readahead_history.device_bytes IS 'Bytes fetched from storage for this row, readahead included';
 COMMENT ON COLUMN io_probe_readahead_history.device_ios IS 'Reads that the devices completed during the measurement, for all processes';
 COMMENT ON COLUMN io_probe_readahead_history.ios_per_block IS 'device_ios per block from the device. Over 1: a block took several reads; under 1: a read had several blocks';
 COMMENT ON COLUMN io_probe_readahead_history.rareq_kb IS 'Mean size of the devices'' reads in kB (rareq-sz of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated: the time of this and of util_pct includes cache_us';
+COMMENT ON COLUMN io_probe_readahead_history.aqu_sz IS 'Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode emulated, the time for aqu_sz and util_pct includes cache_us';
 COMMENT ON COLUMN io_probe_readahead_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
-COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices, that of the busiest';
+COMMENT ON COLUMN io_probe_readahead_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_readahead_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
 GRANT SELECT ON io_probe_readahead_history TO pg_monitor;
 
@@ -3277,18 +3277,18 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_page_cost_full_row,
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'page_cost';
 COMMENT ON VIEW io_probe_page_cost_history IS 'Rows of io_probe_page_cost_full in the stored runs';
-COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_page_cost_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_page_cost_history.label IS 'Label that the caller gave the run';
 COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
 COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
-COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it is needed); NULL if the server decides';
-COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block';
+COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns';
+COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is needed). NULL if the server decides';
+COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'Mean us to get a block, without the work on its tuples. Pattern tuple: us of that work per block';
 COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
-COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that were in the OS cache before';
+COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that were in the OS cache before the read';
 COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns, including turns that block_us leaves out; for pattern tuple, pairs of counts';
 COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation';
@@ -3297,11 +3297,11 @@ COMMENT ON COLUMN io_probe_page_cost_history.read_ahead_kb IS 'Readahead window 
 COMMENT ON COLUMN io_probe_page_cost_history.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_page_cost_history.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_page_cost_history.relname IS 'Name of the relation';
-COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation, or the one that the call names';
+COMMENT ON COLUMN io_probe_page_cost_history.spcname IS 'Tablespace of the relation, or the tablespace that the call names';
 COMMENT ON COLUMN io_probe_page_cost_history.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
 COMMENT ON COLUMN io_probe_page_cost_history.status IS 'ok; partial: something from outside ended the measurement early; unsupported: not possible on this system; void: the figures contradict each other';
 COMMENT ON COLUMN io_probe_page_cost_history.notes IS 'Sentences about this row. A note about the whole call is in one row only';
-COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random reads, op_us)';
+COMMENT ON COLUMN io_probe_page_cost_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_page_cost_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_page_cost_history.ci_high IS 'Upper end of the 95 % confidence interval';
 GRANT SELECT ON io_probe_page_cost_history TO pg_monitor;
@@ -3340,26 +3340,26 @@ LATERAL pg_catalog.jsonb_populate_record(NULL::io_probe_recommend_full_row,
     CASE WHEN run.probe OPERATOR(pg_catalog.=) 'recommend'
          THEN result.result OPERATOR(pg_catalog.-) 'relid'::pg_catalog.text END) AS line
 WHERE run.probe OPERATOR(pg_catalog.=) 'recommend';
-COMMENT ON VIEW io_probe_recommend_history IS 'Rows of io_probe_recommend_full in the stored runs. doubt is stale if this server has another major version or io_method';
-COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Run in io_probe_runs';
+COMMENT ON VIEW io_probe_recommend_history IS 'Rows of io_probe_recommend_full in the stored runs. doubt is stale if the advice is of another major version or io_method';
+COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_recommend_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster in place of tablespace if the only tablespace has no value of its own';
+COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster, not tablespace, if the only tablespace has no value of its own';
 COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB';
 COMMENT ON COLUMN io_probe_recommend_history.current_source IS 'Source of current: a source of pg_settings, tablespace (the tablespace has its own value), pg_statistic, io_probe_corrections, or /sys';
-COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Same as current: keep it. NULL: no advice, see why';
-COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value that is as good as the best: not surely worse by over 5 %, with the errors of measurement and model';
+COMMENT ON COLUMN io_probe_recommend_history.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Equal to current: keep it. NULL: no advice (see column why)';
+COMMENT ON COLUMN io_probe_recommend_history.low IS 'Lowest value that is as good as the best. Not as good: over 5 % worse with 95 % confidence, by the errors of measurement and model';
 COMMENT ON COLUMN io_probe_recommend_history.high IS 'Highest value that is as good as the best';
-COMMENT ON COLUMN io_probe_recommend_history.applies IS 'When a change takes effect: now; reload: after SELECT pg_reload_conf(); restart: after a restart of the server; root: it is a command of the operating system';
+COMMENT ON COLUMN io_probe_recommend_history.applies IS 'When a change takes effect. now: at once; reload: after SELECT pg_reload_conf(); restart: after a restart of the server; root: statement is a shell command for root';
 COMMENT ON COLUMN io_probe_recommend_history.statement IS 'SQL that sets the recommended value (psql runs it by \gexec); a shell command if applies is root';
-COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees a value that ALTER SYSTEM had set';
-COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show that). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
-COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Which values set elsewhere (database, role ...) override what statement or instead sets, or are overridden by it. Begins with ''to be run on the primary'' if a standby refuses statement';
+COMMENT ON COLUMN io_probe_recommend_history.undo IS 'SQL or command that undoes statement: it sets the old value again, or resets the setting. Only a superuser sees what ALTER SYSTEM had set; for others, undo resets it';
+COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statement, one command per element. For a tablespace: resets its own value, if any, and sets the value for the whole server; then run SELECT pg_reload_conf(). For the cluster: sets the value for the only tablespace (SHOW does not show it). For a correlation, in PostgreSQL 18 and later: sets it in the column''s statistics until the next ANALYZE. NULL if there is none';
+COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Where else the setting may have a value (database, role ...) that overrides statement or instead, or is overridden by them. Begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none';
 COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or was to be measured';
-COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'recommended is NULL: needs cold, needs writes (that argument may bring advice); not looked at (no time was left for this index); unknown (another reason: column why says it). Else, what happened during the measurement: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was reached), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 COMMENT ON COLUMN io_probe_recommend_history.evidence IS 'Figures behind the recommendation';
 COMMENT ON COLUMN io_probe_recommend_history.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
 COMMENT ON COLUMN io_probe_recommend_history.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';

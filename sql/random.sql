@@ -199,7 +199,7 @@ SELECT limits, v.depth, path, status, complete, 'stopped at the end of its durat
        io_probe_random_full('fetched', '{server,os}', '200 ms', depth => v.depth, options => limits);
 -- unless all is fetched so fast that there is no saying, it ends as soon as the interval is narrow
 SELECT status IN ('void', 'unsupported') OR complete
-       OR 'stopped: the interval is as narrow as asked for' = ANY (notes)
+       OR 'stopped: the confidence interval is as narrow as asked for' = ANY (notes)
           AND iops * (1 / ci_low - 1 / ci_high) / 2 <= 0.51 AS precise
   FROM io_probe_random_full('large', '{direct}', options => '{"precision": 0.5}');
 -- under a limit there is no interval, and none is waited for

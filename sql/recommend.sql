@@ -129,7 +129,7 @@ SELECT run, r.setting, recommended, low, high FROM result AS r JOIN pg_settings 
 SELECT setting, evidence FROM result WHERE run = 'written' AND setting ~ 'flush_after' AND doubt IS DISTINCT FROM 'unknown'
   AND (jsonb_path_query_array(evidence, '$.ways[*].flush_after_kb') @> '[0]'
     AND (SELECT count(DISTINCT writes) FROM jsonb_to_recordset(evidence->'ways') AS w(writes int)) = 1) IS NOT TRUE;
-SELECT why FROM result WHERE setting = 'autovacuum_vacuum_cost_limit' AND run ~ 'written' AND why !~ 'to read all of public.advised \(\d.* takes at least';
+SELECT why FROM result WHERE setting = 'autovacuum_vacuum_cost_limit' AND run ~ 'written' AND why !~ 'reading all of public.advised \(\d.* takes at least';
 -- what a session SETs does not count for autovacuum
 SET vacuum_cost_limit = 1;
 SET vacuum_cost_page_miss = 10000;

@@ -92,7 +92,7 @@ SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''
   FROM tried WHERE setting <> 'effective_io_concurrency'
 UNION ALL SELECT setting, recommended = current, why
   FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
-  AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s plans could not be judged: no table there has an index and statistics by which%';
+  AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s plans could not be judged: no table has an index and the statistics that%';
 -- each index has a row, or is named with a reason; each row says where it holds
 CREATE TABLE asked_many WITH (autovacuum_enabled = off) AS SELECT i AS c1, -i AS c2, i / 2 AS c3, i % 30000 AS c4, abs(hashint4(i)) AS c5, i + abs(hashint4(i)) % 900 AS c6,
     i % 2 AS few, repeat('x', 60) AS filler FROM generate_series(1, 100000) AS i;
@@ -174,7 +174,7 @@ CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend_
 INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '4 s', cold => true);
 INSERT INTO ordered SELECT 'neither', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{effective_io_concurrency}', duration => '8 s', cold => true);
 -- (where the times are too vague, as they may be beside others, nothing is advised, which is in order)
-CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'times have no intervals|not all times|were not measured';
+CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'times have no confidence intervals|not all times|were not measured';
 -- what alone would be on the wrong side of what is set for the other takes that along, asked for alone or not
 SELECT asked, setting, recommended, statement, why FROM known
   WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; also sets random_page_cost, which would otherwise stay below it(;|$)');
@@ -266,7 +266,7 @@ CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'calle
 CREATE POLICY tell ON asked USING (tell());
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_asker;
-SELECT relid, recommended, why ~ '^the planner''s plans could not be judged: (not all times could be measured|the times have no intervals): ' AS why FROM
+SELECT relid, recommended, why ~ '^the planner''s plans could not be judged: (not all times could be measured|the times have no confidence intervals): ' AS why FROM
   io_probe_recommend_full(cold => true, settings => '{random_page_cost}', duration => '1 s')
   WHERE relid IS NOT NULL;
 RESET ROLE;

@@ -110,7 +110,7 @@ RESET pg_io_probe.max_util_pct;
 SELECT path, status, notes::text LIKE '%rate-limited%' AS limited FROM io_probe_seqscan_full('sized', '{os}', options => '{"max_util_pct": 100}');
 -- no request takes less than a microsecond: who wants such a p99 has none of it
 SELECT path, status, complete, blks < 200 AS early,
-       'stopped early: more than ten of a thousand requests took longer than max_p99' = ANY (notes) AS why
+       'stopped early: more than 10 of the last 1000 requests took longer than max_p99' = ANY (notes) AS why
   FROM io_probe_random_full('sized', '{os}', options => '{"max_p99": 0.001}');
 -- copies of what is in caches are no answers of a device
 SELECT path, status, complete FROM io_probe_seqscan_full('sized', '{server,os}', options => '{"max_p99": 0.001}');

@@ -86,7 +86,7 @@ impl Number {
 
     fn exceeded(&self, what: &str, asked: impl Display, cap: impl Display) -> Error {
         let name = self.declared.name.to_string_lossy();
-        Error::invalid(format!("{what} of {asked} is over the cap"))
+        Error::invalid(format!("{what} is {asked}, over the cap"))
             .detail(format!("{name} is {cap}."))
             .hint(format!("A superuser, or a role with GRANT SET ON PARAMETER {name}, can raise it."))
     }
@@ -140,10 +140,10 @@ fn unknown(cap: &RefusedSetting) -> Error {
     if cap.is_of_connection() {
         error
             .detail("The connection gave another value than the configured one, and the server refused it.")
-            .hint("Connect without it (PGOPTIONS), or add pg_io_probe to shared_preload_libraries.")
+            .hint("Connect without that value (PGOPTIONS), or add pg_io_probe to shared_preload_libraries.")
     } else {
         error
-            .detail("The server refused its configured value when it loaded the library; a WARNING said so.")
+            .detail("The server refused the configured value when it loaded the library; a WARNING said so.")
             .hint("Connect again. If that does not help, a superuser has to correct the value.")
     }
 }

@@ -125,7 +125,7 @@ class Case:
         with self.session(**{SETTING: value}) as session:
             self.assert_end(REFUSED, session)
             self.assertRegex(self.said, f"{SETTING} is not known in this session")
-            self.assertRegex(self.said, "HINT:  Connect without it .*shared_preload_libraries")
+            self.assertRegex(self.said, "HINT:  Connect without that value .*shared_preload_libraries")
             for statement in ("RESET ALL", "DISCARD ALL", f"RESET {SETTING}"):
                 self.end(session, statement)
                 self.assert_end(REFUSED, session)

@@ -51,7 +51,7 @@ class HeldBack(unittest.TestCase):
                         with limit.on(server_processes()):
                             doubts, notes = self.doubts(probe, session)
                         self.assertIn("limited", " ".join(doubts))
-                        self.assertRegex(notes, "cgroup .* limits reads of .* 500 requests a second")
+                        self.assertRegex(notes, "cgroup .* limits reads of .* 500 requests per second")
 
     def test_the_report_names_the_limit(self):
         with cgroups.limited_somehow(self.disk.device, read_iops=500) as limit:
@@ -63,7 +63,7 @@ class HeldBack(unittest.TestCase):
         of = {section: [line for line in lines if line["section"] == section] for section in ["trust", "verdict"]}
         self.assertIn("cgroup's limit", of["trust"][0]["finding"])
         self.assertIn(of["trust"][0]["item"], ["fair", "poor"])
-        self.assertRegex(" ".join(line["finding"] for line in of["verdict"]), "limits reads of .* 500 requests a second")
+        self.assertRegex(" ".join(line["finding"] for line in of["verdict"]), "limits reads of .* 500 requests per second")
 
     def test_a_quota_of_cpu_time_is_told(self):
         calls = {"seqscan": {"paths": ["os"]}, "random": {"paths": ["os"], "duration": "2 s"}}

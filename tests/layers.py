@@ -270,7 +270,7 @@ class Processes(Layers):
         dense_table(session, "probed", 2048)
         rows = session.rows(rows_of("random", "probed", paths=["os"], cold=True, duration="1 s"))
         self.assertEqual(rows[0]["device_bytes"], None)
-        self.assertNotIn("where others had brought", "; ".join(rows[0]["notes"]))
+        self.assertNotIn(": others had brought", "; ".join(rows[0]["notes"]))
 
 
 class Pieces(Layers):

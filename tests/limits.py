@@ -19,7 +19,7 @@ from storage import LoopDevice, create_tablespace, run
 MIB = 1 << 20
 BLOCKS = 16384
 UTIL = 10
-SLOW = "stopped early: more than ten of a thousand requests took longer than "
+SLOW = "stopped early: more than 10 of the last 1000 requests took longer than "
 SLOW_NOTE = SLOW + "max_p99"
 setUpModule = needs_root
 

@@ -261,7 +261,7 @@ class Served(unittest.TestCase):
         text = "\n".join(lines)
         # Of what the kernel has taken back meanwhile a little more came from the device.
         self.assertRegex(text, r"Buffers: .*\n +I/O: OS cache 1\d MiB, device 1\d MiB \(5\d %\), waited \d+ ms for reads")
-        self.assertRegex(lines[-1], r"disk: 32 MiB read, 1\d MiB from the OS cache, 1\d MiB from the device; waited \d+ ms of \d+ for the device")
+        self.assertRegex(lines[-1], r"disk: 32 MiB read, 1\d MiB from the OS cache, 1\d MiB from the device; waited \d+ of \d+ ms for the device")
 
     def test_temporary_files_are_their_node_s(self):
         nodes, sums = self.judge(CASES["a sort that spills"], 0)

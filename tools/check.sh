@@ -157,8 +157,9 @@ regress() {
     # 15 prints "test NAME ... ok", later ones "ok 1 - NAME".
     passed=$(sed -nE 's/^(test +([a-z_]+) .*\.\.\. ok|ok [0-9]+ +[-+] +([a-z_]+)) .*/\2\3/p' "$log")
     failed=$(printf '%s\n' "$@" | grep -vxF "$passed" || true)
-    cat "$cluster/regress/regression.diffs" >>"$log" 2>/dev/null || true
     [ -z "$failed" ] || tail -n 30 "$cluster/log" >>"$log"
+    # Last, since whoever sees only the end of a long output wants these lines.
+    cat "$cluster/regress/regression.diffs" >>"$log" 2>/dev/null || true
     report "$name: regress" "$start" "$(wc -w <<<"$passed")" "$(wc -w <<<"$failed")"
 }
 

@@ -261,7 +261,7 @@ impl Comparison {
     pub fn remark(&self, level: f64, growing: Growing, [a, b]: [&str; 2]) -> Option<String> {
         match self.unknown {
             Some(Unknown::NoFigure([false, false])) => Some("no figures".to_owned()),
-            Some(Unknown::NoFigure([has_a, _])) => Some(format!("none in {}", if has_a { b } else { a })),
+            Some(Unknown::NoFigure([has_a, _])) => Some(format!("{} is NULL", if has_a { b } else { a })),
             Some(Unknown::Others(_)) => Some("others".to_owned()),
             _ if self.verdict(level) != Verdict::CantTell => None,
             _ => Some(match self.more_runs(level, growing) {
@@ -277,10 +277,10 @@ impl Comparison {
     pub fn notes(&self, [a, b]: [&str; 2]) -> Vec<String> {
         let ratio = self.ratio.unwrap_or(f64::NAN);
         let unknown = self.unknown.map(|unknown| match unknown {
-            Unknown::NoFigure([false, false]) => "no figure in either".to_owned(),
-            Unknown::NoFigure([has_a, _]) => format!("no figure in {}", if has_a { b } else { a }),
+            Unknown::NoFigure([false, false]) => "no figure in either column".to_owned(),
+            Unknown::NoFigure([has_a, _]) => format!("no figure in column {}", if has_a { b } else { a }),
             Unknown::FewRuns => {
-                format!("{ratio:.2} times {a}: too few runs for a verdict, which takes {MIN_RUNS}")
+                format!("{b} is {ratio:.2} times {a}: too few runs for a verdict, which needs {MIN_RUNS}")
             }
             Unknown::Others([of_a, of_b]) => {
                 let (of_a, of_b) = (100.0 * of_a, 100.0 * of_b);
@@ -295,10 +295,10 @@ impl Comparison {
         let alike =
             self.effective.filter(|effective| runs > 2.0 && !(0.5..=1.5).contains(&(effective / runs)));
         let alike = alike.map(|effective| match effective < runs {
-            true => {
-                format!("runs close in time are alike: these {runs} tell as much as {effective:.0} far apart")
-            }
-            false => "runs close in time are alike: those of both sides are compared".to_owned(),
+            true => format!(
+                "runs close in time are alike: these {runs} tell as much as {effective:.0} runs far apart"
+            ),
+            false => "the sides took turns: runs close in time are alike, so noise is smaller".to_owned(),
         });
         [unknown, set_aside, alike].into_iter().flatten().collect()
     }

@@ -161,7 +161,7 @@ impl fmt::Display for QueryReads {
             write!(out, ", {} from the OS cache, {} from the device", mib(cached), mib(device))?;
         }
         if let Some(waited) = self.waited_ms {
-            write!(out, "; waited {} ms of {} for the device", count(waited), count(self.total_ms))?;
+            write!(out, "; waited {} of {} ms for the device", count(waited), count(self.total_ms))?;
         }
         if temp_bytes > 0 {
             write!(out, "; {} of temporary files", mib(temp_bytes))?;
@@ -236,8 +236,8 @@ mod tests {
         let cached = node(692, 2, 176.5);
         assert_eq!(
             of(&[cached]),
-            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 ms of \
-             1,402 for the device"
+            "Not the disk: 692 MiB read, 690 MiB from the OS cache, 2.0 MiB from the device; waited 4 of \
+             1,402 ms for the device"
         );
         let sort = NodeReads { temp_bytes: 28 * MIB, temp_ms: Some(41.0), ..node(0, 0, 0.0) };
         assert!(of(&[cached, sort]).ends_with("for the device; 28 MiB of temporary files took 41 ms"));

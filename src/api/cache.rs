@@ -136,16 +136,16 @@ fn evict(rel: pg_sys::Oid) -> Result<Vec<EvictRow>> {
 }
 
 const STAYS_IN_OS_CACHE: &str =
-    "pages stay in the OS cache: others use them, or the file system has no other place";
+    "pages stay in the OS cache: others use them, or the file system is in memory (tmpfs)";
 
 /// Why blocks stay in buffers; None if eviction has stopped before.
 fn why_in_buffers(relation: &Relation, stop: Option<Stop>) -> Option<&'static str> {
     if relation.is_temporary() {
-        Some("pages in the session's own buffers stay there")
+        Some("a temporary table's pages stay in the session's local buffers")
     } else if !buffers::EVICTS_SHARED_BUFFERS {
-        Some("this server version cannot evict shared buffers")
+        Some("this server version cannot evict from shared buffers")
     } else if server::in_recovery() {
-        Some("shared buffers are left alone during recovery")
+        Some("during recovery, nothing is evicted from shared buffers")
     } else {
         stop.is_none().then_some("pages that others use stay in shared buffers")
     }

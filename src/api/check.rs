@@ -74,7 +74,7 @@ fn kernel() -> Vec<CheckRow> {
     let residency = found_or(
         (page_cache::method() == ResidencyMethod::Cachestat).then_some("cachestat"),
         "OS cache residency",
-        "mincore, which does not tell dirty pages",
+        "mincore, which does not show dirty pages",
         "Linux 6.5 or later has cachestat; a container's seccomp profile may refuse it.",
     );
     let setting = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
@@ -90,8 +90,8 @@ fn kernel() -> Vec<CheckRow> {
         account::own_read_bytes().map(|_| "/proc/self/io"),
         "account of bytes read",
         "/proc/self/io can't be read",
-        "Device shares are unknown. The kernel needs CONFIG_TASK_IO_ACCOUNTING, and a container needs a \
-         /proc whose files the server may read.",
+        "It is unknown how much came from the device. The kernel needs CONFIG_TASK_IO_ACCOUNTING, and a \
+         container needs a /proc whose files the server may read.",
     );
     let pressure = found_or(
         Pressure::read(&roots).map(|_| "/proc/pressure/io"),
@@ -104,7 +104,7 @@ fn kernel() -> Vec<CheckRow> {
         cgroup.counts_io().then(|| cgroup.io_path().unwrap_or_default()),
         "I/O of the server's cgroup",
         cgroup.io_path().map_or("no cgroup is visible".into(), |path| format!("not counted: {path}")),
-        "Give the server a cgroup that counts I/O (systemd: IOAccounting=yes) to see its share.",
+        "To see the server's share of I/O, give it a cgroup that counts I/O (systemd: IOAccounting=yes).",
     );
     vec![kernel, residency, huge_pages, account, pressure, counted]
 }
@@ -122,7 +122,8 @@ fn io_uring() -> Vec<CheckRow> {
         is_enabled.then(|| value.clone()),
         "kernel.io_uring_disabled",
         value,
-        "0 allows io_uring to all, 1 only to superusers and members of kernel.io_uring_group, 2 to nobody.",
+        "0 allows io_uring to all, 1 only to processes with CAP_SYS_ADMIN or in the group \
+         kernel.io_uring_group, 2 to nobody.",
     );
     let locked = found_or(
         locked_memory(),
@@ -138,19 +139,19 @@ const IO_URING_DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 fn what_allows_it(why: &UringRefusal, is_enabled: bool) -> &'static str {
     match why {
         UringRefusal::Kernel => {
-            "Threads are used instead. Linux 5.1 and later have io_uring, if it was built in."
+            "Threads are used instead. Linux 5.1 and later have io_uring, if they were built with it."
         }
         UringRefusal::Permission if !is_enabled => {
-            "Threads are used instead. Set kernel.io_uring_disabled to 0, or the server's group as \
-             kernel.io_uring_group."
+            "Threads are used instead. Set kernel.io_uring_disabled to 0; or set it to 1, and \
+             kernel.io_uring_group to the server's group."
         }
         UringRefusal::Permission => {
             "Threads are used instead. Allow io_uring_setup, io_uring_enter and io_uring_register in the \
              seccomp profile of the container or service."
         }
         UringRefusal::Memory => {
-            "Threads are used instead. Raise RLIMIT_MEMLOCK (systemd: LimitMEMLOCK), or take Linux 5.12 or \
-             later, which does not count rings."
+            "Threads are used instead. Raise RLIMIT_MEMLOCK (systemd: LimitMEMLOCK), or use Linux 5.12 or \
+             later, where rings do not count against it."
         }
         UringRefusal::Other(_) => "Threads are used instead.",
     }
@@ -170,7 +171,7 @@ fn io_methods() -> CheckRow {
         return missing(
             ITEM,
             "not before PostgreSQL 18",
-            "The server process reads itself, as with io_method = sync.",
+            "Each server process does its own reads, as with io_method = sync.",
         );
     };
     let all = methods.join(", ");
@@ -233,7 +234,7 @@ fn direct_io_on(object: &Object) -> CheckRow {
         None => missing(
             item,
             "unknown",
-            "Linux before 6.1 does not show this, or no file is there yet. A probe with path direct tells.",
+            "Linux shows this from 6.1 on, if a file exists. A probe with path direct shows if it works.",
         ),
     }
 }
@@ -251,7 +252,7 @@ fn scratch_file_on(object: &Object) -> CheckRow {
     let value = format!("{fs_type}, {} MB free", free >> 20);
     if free < gucs::SCRATCH_LIMIT.bytes().saturating_add(gucs::SCRATCH_RESERVE.bytes()) {
         let advice =
-            "It may need up to pg_io_probe.scratch_limit, and pg_io_probe.scratch_reserve must stay free.";
+            "It may take up to pg_io_probe.scratch_limit, and pg_io_probe.scratch_reserve must stay free.";
         missing(item, value, advice)
     } else {
         ok(item, value)
@@ -261,7 +262,7 @@ fn scratch_file_on(object: &Object) -> CheckRow {
 fn clocks() -> Vec<CheckRow> {
     vec![
         ok("clock resolution", format!("{} ns", clock::resolution_ns())),
-        ok("clock cost", format!("{} ns a reading", figure(clock::cost_ns()))),
+        ok("clock cost", format!("{} ns per reading", figure(clock::cost_ns()))),
     ]
 }
 
@@ -271,7 +272,7 @@ fn this_server() -> Vec<CheckRow> {
         buffers::EVICTS_SHARED_BUFFERS.then_some("available"),
         "eviction from shared buffers",
         "not before PostgreSQL 17",
-        "With cold => true path server skips blocks that are in shared buffers.",
+        "With cold => true, path server skips blocks that are in shared buffers.",
     );
     let timing = server::setting(c"track_io_timing").unwrap_or_default();
     let timing = if timing == "on" { "on" } else { "off: plans that you pass as JSON may have no io_ms" };

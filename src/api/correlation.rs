@@ -43,7 +43,7 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
         corrections::keep(index, correlation)?;
         if correlation.is_some() && !server::preloads_library() {
             pgrx::notice!(
-                "only sessions that have loaded the library use it: add pg_io_probe to \
+                "only sessions that have loaded the library use the correlation: add pg_io_probe to \
                  session_preload_libraries"
             );
         }
@@ -63,7 +63,7 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
     }
     let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
     if let Some(why) = kept.and_then(|kept| kept.stale) {
-        let note = format!("the correlation that is kept does not count any more: {why}");
+        let note = format!("the planner no longer uses the kept correlation: {why}");
         caveats.doubt_since(Doubt::Stale, note);
     }
     let figures = samples(relation, index, &mut caveats).and_then(|samples| {
@@ -88,20 +88,20 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
 }
 
 /// Why an index has no figures: its rows lie in several ways at once, or in groups.
-const MISFIT: &str = "the samples visit other blocks than predicted, so no correlation describes this index";
+const MISFIT: &str = "no correlation describes this index: its samples point to other blocks than predicted";
 
 /// Samples of an index; if there are none, notes why.
 fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Option<Vec<Vec<u64>>> {
     if !relation.shows_statistics() {
-        caveats.refuse("it needs SELECT on the table, and no row-level security for this role");
+        caveats.refuse("figures need SELECT on the table, and no row-level security for this role");
     } else if index.method != "btree" {
-        caveats.refuse("it is not a btree: where its rows lie is not looked at");
+        caveats.refuse("not a btree index: only btree indexes are sampled");
     } else if !index.is_valid {
-        caveats.refuse("it is not valid: no query uses it");
+        caveats.refuse("the index is not valid: no query uses it");
     } else {
         let samples = indexes::samples(relation.oid().to_u32(), index.index, gucs::MAX_DURATION.time());
         if samples.is_none() {
-            caveats.partial("another session holds a strong lock on it, or it is gone");
+            caveats.partial("another session holds a strong lock, or the index is gone");
         }
         return samples;
     }
@@ -125,12 +125,12 @@ impl Figures {
     ) -> std::result::Result<Self, (Doubt, &'static str)> {
         let pages = relation.blocks() as f64;
         if pages < indexes::LEAST_PAGES {
-            let why = "the table has fewer than 256 blocks, which are near to one another anyhow";
+            let why = "the table has fewer than 256 blocks, too few to lie far apart";
             return Err((Doubt::Short, why));
         }
         let Some((rows_of_page, table_rows_of_page)) = index.rows_of_page.zip(index.table_rows_of_page)
         else {
-            return Err((Doubt::Short, "how many rows there are is not known: ANALYZE the table"));
+            return Err((Doubt::Short, "the number of rows is not known: ANALYZE the table"));
         };
         // As the planner does: ANALYZE's rows per page, times the present pages.
         let not_null = rows_of_page * (1.0 - index.null_share.unwrap_or(0.0));
@@ -139,7 +139,7 @@ impl Figures {
         let placement = device::locate(&relation.directory(), &Roots::default());
         let window = placement.read_ahead_blocks(pg_sys::BLCKSZ);
         let Some(visits) = index_visits(samples, &table, &rows, window) else {
-            return Err((Doubt::Short, "the index has too few entries"));
+            return Err((Doubt::Short, "the index has too few entries to sample"));
         };
         if !visits.fits {
             return Err((Doubt::Void, MISFIT));

@@ -270,8 +270,8 @@ impl DepthCurve {
                 caveats.note_holes(run.holes);
                 if let Some(depth) = self.shallower_and_faster(index) {
                     caveats.note(format!(
-                        "fewer reads a second than at depth {depth}, by more than chance: more in flight \
-                         do not help"
+                        "fewer reads per second than at depth {depth}, beyond the noise: more requests in \
+                         flight do not help"
                     ));
                 }
             }
@@ -291,7 +291,7 @@ impl DepthCurve {
         if self.cost.is_disturbed() {
             caveats.doubt_since(
                 Doubt::Others,
-                "others moved over a tenth of the bytes that the devices moved during the measurement",
+                "others moved over 10 % of the bytes that the devices moved during the measurement",
             );
         }
         let fetches: u64 = runs(&self.steps).map(|run| run.fetches).sum();

@@ -40,5 +40,7 @@ pub(super) fn in_runs(reads: Option<BlockReads>, workers: usize, runs: Option<Ru
         (Some(reads), Some(Runs { bytes, random })) => reads.in_runs(bytes, random, workers)?,
         (reads, _) => reads,
     };
-    reads.ok_or_else(|| Failure::Unsupported("there is no data to read in this way".to_owned()))
+    reads.ok_or_else(|| {
+        Failure::Unsupported("there is no data to read in pieces as long as a request".to_owned())
+    })
 }

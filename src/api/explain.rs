@@ -39,8 +39,8 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
             let rows = rows(&explain::plan(&query)?, given.as_ref())?;
             if rows.iter().all(|row| row.os_ms.is_none() && row.device_ms.is_none()) {
                 pgrx::notice!(
-                    "the query was not executed: execute => true (refused if it writes) also tells what it \
-                     reads, and how long it waits"
+                    "the query was not executed: execute => true also shows what the query reads and how \
+                     long it waits, but refuses a query that writes"
                 );
             }
             return Ok(rows);
@@ -210,20 +210,20 @@ impl Executed {
         pgrx::notice!("{}", self.query);
         if self.shared_out {
             pgrx::notice!(
-                "I/O workers read for several plan nodes at a time, so device bytes are split among nodes by \
-                 their blocks; options => '{{\"exact\": true}}' counts them by node"
+                "I/O workers read for several plan nodes at a time, so device bytes are split among nodes in \
+                 proportion to their blocks; options => '{{\"exact\": true}}' counts them for each node"
             );
         }
         if self.query.waits_untimed && self.query.verdict() == Verdict::Unknown {
             pgrx::notice!(
-                "effective_io_concurrency is above io_max_concurrency, and PostgreSQL does not time waits \
-                 for a free slot: options => '{{\"exact\": true}}' counts all waits"
+                "effective_io_concurrency is above io_max_concurrency, and PostgreSQL does not time how long \
+                 a process waits to start one more read: options => '{{\"exact\": true}}' counts all waits"
             );
         }
         if let Some(evictions) = self.evictions() {
             pgrx::notice!(
-                "caches had its blocks: to see the query wait for the disk, first run SELECT FROM \
-                 {evictions}, which empties the caches of these relations for all sessions"
+                "caches had the query's blocks: to see it wait for the disk, first run SELECT FROM \
+                 {evictions}; that evicts these relations from the caches for all sessions"
             );
         }
         if remembers

@@ -97,7 +97,7 @@ impl Watched {
         if count as usize > most {
             let devices = self.rows_a_sample();
             return Err(Error::invalid(format!(
-                "count of {devices} devices must be at most {most}, not {count}"
+                "count must be at most {most} for {devices} devices, not {count}"
             )));
         }
         Ok(())

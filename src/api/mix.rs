@@ -151,7 +151,7 @@ fn pick(shares: Option<Vec<Option<i32>>>, like: Option<Like>) -> Result<Vec<u32>
     })?;
     arguments::not_over("shares", shares.len(), MOST_SHARES)?;
     if shares == [0] {
-        return Err(Error::invalid("shares must contain one over 0"));
+        return Err(Error::invalid("shares must contain a share over 0"));
     }
     Ok(shares)
 }
@@ -161,7 +161,7 @@ pub(super) fn of_each_side(depth: Option<i32>) -> Result<u32> {
     let cap = gucs::depth(None, u32::MAX)?;
     match depth {
         Some(depth) => arguments::positive_up_to("depth", depth, cap / 2),
-        None if cap < 2 => Err(Error::invalid("two requests can't be in flight")),
+        None if cap < 2 => Err(Error::invalid("a read and a write can't be in flight at once")),
         None => Ok((cap / 2).min(16)),
     }
     .map_err(|error| error.detail(format!("Reads and writes share pg_io_probe.max_depth, which is {cap}.")))
@@ -355,8 +355,8 @@ impl Measured {
         let observers = [&relation.observer(Account::Own), &written.observer()];
         if observers.iter().any(|observer| observer.devices() > 1) {
             return Err(Failure::Unsupported(
-                "the volume has several devices, each of which counts for itself: how many requests others \
-                 send to all of it is not known"
+                "the volume has several devices, and each counts its own requests: how many others send to \
+                 the whole volume is not known"
                     .to_owned(),
             ));
         }
@@ -383,7 +383,12 @@ impl Measured {
         let found = call.with_budget(&relation.interrupts, |budget| {
             Present::listen(observers, self.writing == Writing::Wal, self.limits.duration, budget)
         })?;
-        found.ok_or_else(|| Failure::Unsupported("the device does not count what others send".to_owned()))
+        found.ok_or_else(|| {
+            Failure::Unsupported(
+                "the device does not count its requests or flushes, so the load of others is not known"
+                    .to_owned(),
+            )
+        })
     }
 
     /// What a stored run saw of the devices.
@@ -392,7 +397,7 @@ impl Measured {
         let writes = match self.writing {
             Writing::Wal => {
                 let Some(per_s) = writes.f_s else {
-                    return Err(Failure::Unsupported("that run has no count of flushes".to_owned()));
+                    return Err(Failure::Unsupported("the stored run has no count of flushes".to_owned()));
                 };
                 Present { per_s, bytes: 0.0 }
             }
@@ -444,13 +449,14 @@ impl Measured {
             caveats.doubt_since(
                 Doubt::Small,
                 format!(
-                    "reads are of {mib} MiB at most, just written: caches below the kernel may have them"
+                    "the file that is read was just written, and has at most {mib} MiB: caches below the \
+                     kernel may hold it"
                 ),
             );
         }
         caveats.note_open_files(relation);
         if found.mix.cells.iter().all(|cell| cell.carries() == Some(true)) {
-            caveats.note("the device kept up with all loads: only greater ones may be too much");
+            caveats.note("the device kept up with all loads: only greater loads can show its limit");
         }
         caveats.note_relation(relation);
         caveats
@@ -474,7 +480,7 @@ impl Measured {
 fn watched(run: i64, placement: &Placement) -> Result<WatchedLoad> {
     let device = placement.leaves.first().map_or("", |leaf| leaf.name.as_str());
     watched_load(run, device).ok_or_else(|| {
-        Error::undefined_object(format!("run {run} has no figures of device \"{device}\" by iostat"))
+        Error::undefined_object(format!("run {run} has no iostat figures of device \"{device}\""))
             .hint("io_probe_record('iostat') stores a run of io_probe_iostat.")
     })
 }
@@ -501,7 +507,8 @@ impl CallRow<'_> {
             caveats.void(CONTRADICTED);
         }
         if reached.is_none() && caveats.is_ok() {
-            let why = if load == BEND { "no load was carried" } else { "it came too late to be measured" };
+            let why =
+                if load == BEND { "no load was carried" } else { "no time was left to measure this load" };
             caveats.doubt_since(Doubt::Short, why);
         }
         let timed = reached.filter(|_| !caveats.has(Doubt::Void));

@@ -83,9 +83,8 @@ fn of_densities(densities: Vec<Option<f64>>) -> Result<Vec<f64>> {
 fn of_concurrencies(concurrencies: Vec<Option<i32>>) -> Result<Vec<u32>> {
     arguments::not_over("concurrencies", concurrencies.len(), MOST_POINTS)?;
     arguments::numbers("concurrencies", concurrencies, |concurrency: i32| {
-        let depth = u32::try_from(concurrency).map_err(|_| {
-            Error::invalid(format!("concurrencies must not be negative, as {concurrency} is"))
-        })?;
+        let depth = u32::try_from(concurrency)
+            .map_err(|_| Error::invalid(format!("concurrencies must be 0 or more, not {concurrency}")))?;
         gucs::MAX_DEPTH.allows("concurrency", depth)
     })
 }

@@ -138,12 +138,13 @@ impl<'a> RecommendCall<'a> {
     /// How to get times that are lacking, by a call of this duration, if it is known.
     fn longer(&self, whole: Option<Duration>) -> String {
         let Some(whole) = whole else {
-            return "give it a longer duration and a larger max_bytes, or a larger table".to_owned();
+            return "give the call a longer duration and a larger max_bytes, or name a larger table"
+                .to_owned();
         };
         // A quarter is left for the planner.
         let is_over = whole > gucs::MAX_DURATION.time() * 3 / 4;
         let raised = if is_over { ", with a larger pg_io_probe.max_duration" } else { "" };
-        format!("duration => '{} s' gives it enough turns{raised}", whole.as_secs() + 1)
+        format!("duration => '{} s' leaves time for enough turns{raised}", whole.as_secs() + 1)
     }
 
     fn wants(&self, setting: Setting) -> bool {

@@ -237,7 +237,7 @@ fn stored(run: i64) -> Result<Vec<Line>> {
         return Err(Error::too_large(format!(
             "run {run} can't be shown: it has too many lines, or too long ones"
         ))
-        .detail(format!("A report has at most {MOST_LINES} lines of {MOST_SIZE} bytes in all.")));
+        .detail(format!("A report has at most {MOST_LINES} lines, and {MOST_SIZE} bytes in all.")));
     }
     let line = |row: String| {
         serde_json::from_str(&row).map_err(|e| {

@@ -145,7 +145,10 @@ impl Caveats {
 
     /// The run has no interval, since it has fewer than `least` of its `parts`.
     pub(super) fn too_short(&mut self, least: usize, parts: &str) {
-        self.doubt_since(Doubt::Short, format!("too short for an interval, which needs {least} {parts}"));
+        self.doubt_since(
+            Doubt::Short,
+            format!("too short for a confidence interval, which needs {least} {parts}"),
+        );
     }
 
     /// What there is to know of the rate of a run whose interval is taken over at least `least` `parts`.
@@ -155,7 +158,7 @@ impl Caveats {
         } else if run.rated.work == 0 && run.with_data() > 0 {
             self.doubt_since(
                 Doubt::Short,
-                "too few blocks for a rate: those of the warm-up, and those read while the queue fills and \
+                "too few blocks for a rate: blocks of the warm-up, and blocks read while the queue fills or \
                  drains, do not count",
             );
         } else if run.rated.work > 0 && run.interval.is_none() {
@@ -167,7 +170,7 @@ impl Caveats {
     pub(super) fn paused_between_turns(&mut self) {
         self.doubt_since(
             Doubt::Paced,
-            "rate-limited: with pauses between turns, each of which ran at full speed",
+            "rate-limited: with pauses between turns, but each turn ran at full speed",
         );
     }
 
@@ -383,7 +386,7 @@ fn why_lost(lost: Lost) -> &'static str {
     match lost {
         Lost::NoAccount => "device_bytes is unknown: /proc does not show the bytes that the process read",
         Lost::Ended => {
-            "device_bytes is unknown: an I/O worker ended meanwhile, or may have, and its counts are lost"
+            "device_bytes is unknown: an I/O worker may have ended meanwhile, which loses its counts"
         }
     }
 }

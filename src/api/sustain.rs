@@ -207,19 +207,20 @@ impl Found {
             caveats.doubt_since(Doubt::Paced, "rate-limited: the rate is not what the device could give");
         }
         if slices.is_empty() {
-            caveats.doubt_since(Doubt::Short, "too short for a slice");
+            caveats.doubt_since(Doubt::Short, "the run was too short for a slice");
         }
         if self.surroundings.is_disturbed() {
             caveats.doubt_since(
                 Doubt::Others,
-                "others used the device during the measurement, and may have used its credits",
+                "others used the device during the measurement, and may have used its burst credits",
             );
         }
         caveats.note_held_back(&self.surroundings.held_back);
         caveats.read_up_to((bytes / relation.block_size()).div_ceil(self.blocks.max(1)));
         if self.sustained.is_some_and(|sustained| sustained.burst.is_none()) {
             caveats.note(
-                "no burst ended during the measurement: it may be longer, or credits were already used up",
+                "no burst ended during the measurement: a burst may be longer, or its credits were already \
+                 used up",
             );
         }
         caveats.note_open_files(relation);

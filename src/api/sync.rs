@@ -242,8 +242,10 @@ fn judge(times: &CaseTimes, caveats: &mut Caveats) {
         return;
     }
     if times.paused {
-        caveats
-            .doubt_since(Doubt::Paced, "rate-limited: after a pause an operation may take longer or shorter");
+        caveats.doubt_since(
+            Doubt::Paced,
+            "rate-limited: after a pause an operation may take more time, or less",
+        );
     } else if times.interval().is_none() {
         caveats.too_short(MIN_TURNS, "turns");
     }

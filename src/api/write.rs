@@ -244,7 +244,7 @@ fn judge(way: &WriteWay, times: &WriteTimes, caveats: &mut Caveats) {
         None => {}
     }
     if times.paused {
-        caveats.doubt_since(Doubt::Paced, "rate-limited: the device could take more");
+        caveats.doubt_since(Doubt::Paced, "rate-limited: the device could take more writes");
     } else if times.interval().is_none() {
         caveats.too_short(MIN_TURNS, "turns or syncs");
     }

@@ -34,7 +34,7 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
         placement.leaves.iter().filter(|leaf| !admitted.contains(&leaf.name)).collect()
     });
     if placement.leaves.is_empty() {
-        return Err(unknown("the device behind the relation is not known"));
+        return Err(unknown("the device itself is not known"));
     }
     if new.is_empty() {
         return Ok(());
@@ -46,11 +46,11 @@ pub(crate) fn admit(placement: &Placement, roots: &Roots) -> Result<()> {
     for ((leaf, before), now) in new.iter().zip(&before).zip(counters(&new, roots)) {
         let activity = before.as_ref().zip(now).and_then(|(before, now)| now.since(before, elapsed_ms));
         match activity.as_ref().and_then(Activity::busy_pct) {
-            None => return Err(unknown(&format!("device \"{}\" has no such counters", leaf.name))),
+            None => return Err(unknown(&format!("the kernel shows no busy time of \"{}\"", leaf.name))),
             Some(busy) if busy > most => {
                 return Err(Error::unmet(format!("device \"{}\" is {} % busy", leaf.name, figure(busy)))
                     .detail(format!("pg_io_probe.max_busy_pct is {most}."))
-                    .hint("Others are at work there. Try again later."));
+                    .hint("Others use the device. Try again later."));
             }
             Some(_) => {}
         }

@@ -47,8 +47,8 @@ probes! {
     Depth = ("io_probe_depth", "", "", Recorded::Server);
     Ping = ("io_probe_ping", "", "The modes that write need", Recorded::Server);
     Sync = ("io_probe_sync", "", "", Recorded::WalOrTablespace);
-    Write = ("io_probe_write", "", "It needs", Recorded::WalOrTablespace);
-    Mix = ("io_probe_mix", "", "It needs", Recorded::Server);
+    Write = ("io_probe_write", "", "io_probe_write needs", Recorded::WalOrTablespace);
+    Mix = ("io_probe_mix", "", "io_probe_mix needs", Recorded::Server);
     Sustain = ("io_probe_sustain", "", "", Recorded::Server);
     Readahead = ("io_probe_readahead", "io_probe_readahead needs", "", Recorded::Server);
     PageCost = ("io_probe_page_cost", "cold needs", "", Recorded::Server);

@@ -17,8 +17,8 @@ pub(super) use execution::{
 };
 pub(super) use planning::{CostEstimate, cost_estimate, watch_relations};
 pub(super) use reading::{
-    Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, read_block, read_blocks,
-    reads_ahead, ring,
+    Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, most_pinned, read_block,
+    read_blocks, reads_ahead, ring,
 };
 
 /// Where a relation's files are, by the server's own numbers.

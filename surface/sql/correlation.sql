@@ -19,9 +19,9 @@ COMMENT ON COLUMN io_probe_corrections.schemaname IS 'Schema of the table and of
 COMMENT ON COLUMN io_probe_corrections.tablename IS 'Name of the table';
 COMMENT ON COLUMN io_probe_corrections.indexname IS 'Name of the index; not its oid, since REINDEX CONCURRENTLY changes that';
 COMMENT ON COLUMN io_probe_corrections.correlation IS 'Correlation that the planner uses, from 0 to 1';
-COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at. If it later finds one that differs by more than 0.1, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.analyzed IS 'Correlation that ANALYZE had found at set_at. If it later finds one that differs by over 0.1, the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.relfilenode IS 'File of the table at set_at. If the table is rewritten, the row no longer counts';
-COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at. If there are a fifth more or fewer, the row no longer counts';
+COMMENT ON COLUMN io_probe_corrections.reltuples IS 'Rows of the table at set_at. If their number later differs by over 20 %, the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.major_version IS 'Major version of the server at set_at. On another version the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.io_method IS 'io_method at set_at, empty before PostgreSQL 18. With another io_method the row no longer counts';
 COMMENT ON COLUMN io_probe_corrections.set_at IS 'When io_probe_correct was called';

@@ -96,7 +96,7 @@ COMMENT ON COLUMN io_probe_runs.message IS 'First 10,000 characters of the messa
 COMMENT ON COLUMN io_probe_runs.args IS 'Arguments of the call, without the relation and without those equal to their default. Values are in the form that their type prints, amounts in options as numbers, so that equal arguments have one series';
 COMMENT ON COLUMN io_probe_runs.rolname IS 'Role that ran the probe';
 COMMENT ON COLUMN io_probe_runs.datname IS 'Database in which the probe ran';
-COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is no regclass, so a dropped relation makes no trouble';
+COMMENT ON COLUMN io_probe_runs.relid IS 'Oid of the relation in that database; NULL without a relation. It is an oid, not a regclass, since the relation may be gone, or in another cluster';
 COMMENT ON COLUMN io_probe_runs.relkind IS 'Kind of the relation, as in pg_class';
 COMMENT ON COLUMN io_probe_runs.schemaname IS 'Schema of the relation';
 COMMENT ON COLUMN io_probe_runs.relname IS 'Name of the relation';

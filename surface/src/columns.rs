@@ -16,11 +16,11 @@ const HEAD: &str = "\
 ## Functions
 
 Names are shown without `io_probe_`. Columns in **bold** are those of `io_probe_X`. `io_probe_X_full` takes
-the same arguments and returns all columns, also the [shared columns](#shared-columns) named below its own. If
-no column is bold, there is no `_full` function. Rows of a call share its duration, and most take turns. Until
-EXECUTE is granted, only the owner of the extension may call a function, unless its text says otherwise. A
-probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops,
-max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
+the same arguments and returns all columns, including the [shared columns](#shared-columns) of line *Also*. If
+no column is bold, there is no `_full` function. The rows of a call share its duration; most rows are
+measured in turns. Until EXECUTE is granted, only the owner of the extension may call a function, unless its
+text says otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options
+max_bytes, max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
 
 /// What the page says once, in place of each comment.
 const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";
@@ -46,7 +46,7 @@ const SETTINGS: &str = "\
 ## Settings
 
 [settings.md](settings.md) says how to use them; `pg_settings` says more about each. If the range begins with
-0, 0 means no limit. Roles with GRANT SET ON PARAMETER may set a superuser's settings, too.";
+0, 0 means no limit. Where *who* is superuser, roles with GRANT SET ON PARAMETER may set it, too.";
 
 /// The whole page.
 pub fn columns() -> String {

@@ -21,25 +21,25 @@ row! {
         b: Option<f64>,
         /// b divided by a, to four digits
         ratio: Option<f64>,
-        /// Verdict on b: better or worse (by more than the noise), same (surely within 30 %), can't tell, or
-        /// other cause (better or worse, but no setting that differs can affect the figure). NULL for a
-        /// setting
+        /// Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence),
+        /// can't tell, or other cause (better or worse, but no setting that differs can affect the figure).
+        /// NULL for a setting
         verdict: Option<&'static str>,
         /// For can't tell: what is missing, such as how many more runs of each side. For a setting or an
-        /// argument: its values in a and b
+        /// argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Number of runs from which the noise is known: earlier runs of the same series, and runs of the
+        /// Number of runs from which the noise is computed: earlier runs of the same series, and runs of the
         /// labels, without disturbed runs. With fewer than 10, the verdict is can't tell
         runs: Option<u32>,
         /// How many more runs of each side may be enough for a verdict, if they are like these. NULL if none
-        /// is needed, over 1,000 are, or something else is missing
+        /// or over 1,000 are needed, or if something else is missing
         more_runs: Option<u32>,
-        /// Value of the setting in a; NULL for a figure
+        /// Value of the setting on side a; NULL for a figure
         a_setting: Option<Text>,
-        /// Value of the setting in b
+        /// Value of the setting on side b
         b_setting: Option<Text>,
         /// What was measured
         object: Option<Text>,
@@ -67,19 +67,20 @@ row! {
         now: Option<f64>,
         /// now divided by before, to four digits
         ratio: Option<f64>,
-        /// Verdict on now: better or worse (by more than the noise), same (surely within 30 %) or can't tell
+        /// Verdict on now: better or worse (by more than the noise), same (within 30 % with 95 % confidence)
+        /// or can't tell
         verdict: &'static str,
-        /// Arguments in which this series differs from others of the same probe and object. For can't tell:
-        /// what is missing
+        /// Arguments in which other series of the same probe and object differ. For can't tell: what is
+        /// missing
         remark: Option<Text>,
-        /// The greater figure must exceed the smaller one by this percentage to count. It grows with the
+        /// By what percentage the greater figure must exceed the smaller one to count. It grows with the
         /// number of figures that the call compares. NULL if the noise is not known
         noise_pct: Option<f64>,
-        /// Number of earlier runs that count. Disturbed runs don't count, if enough others are left. With
+        /// Number of earlier runs that count. Disturbed runs don't count, if enough other runs are left. With
         /// fewer than 10, the verdict is can't tell
         runs: u32,
         /// How many more runs may be enough for a verdict, if they are like these, and argument last grows by
-        /// as many. NULL if none is needed, over 1,000 are, or something else is missing
+        /// as many. NULL if none or over 1,000 are needed, or if something else is missing
         more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,
@@ -112,11 +113,11 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&CompareRow::TYPE, 20),
         who: Who::Monitor,
         comment: "\
-            Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. a and b are \
-            geometric means over the latest 50 runs of a label in a series (see io_probe_runs.series). Both \
-            are of the same series, or else of the same probe, object and arguments. Other rows show the \
-            arguments that differ. If the labels take turns, runs that are close in time count as pairs. \
-            pg_monitor may call it",
+            Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Columns a \
+            and b are geometric means over the latest 50 runs of a label in a series (see \
+            io_probe_runs.series). Both have the same series, or else the same probe, object and arguments. \
+            More rows show arguments that differ. If the labels take turns, runs that are close in time \
+            count as pairs. pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
         ..KEEP

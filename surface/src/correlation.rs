@@ -12,30 +12,30 @@ row! {
     ] {
         /// The index
         index: Relation,
-        /// Correlation of the index's first column or expression that ANALYZE found, from -1 to 1
+        /// Correlation that ANALYZE found for the index's first column or expression, from -1 to 1
         correlation: Option<f64>,
         /// Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the
         /// statistics
         kept: Option<f64>,
-        /// Percent of the rows that lie in the table far from their neighbours in the index. Up to 5 percent,
-        /// such neighbours on the same block count as one row
+        /// Percent of the rows that are stored far (over 5 % of the table) from their neighbours in the
+        /// index. Up to a value of 5, scattered rows in the same block count as one
         scattered_pct: Option<f64>,
         /// Number of blocks from which rows that are not scattered come at any moment of an index scan; up to
-        /// 4 if in index order
+        /// 4: stored in index order
         stretch_blks: Option<u64>,
-        /// Number of blocks that a range of 1 % of the index would visit if its rows were next to each other
+        /// Number of blocks that a scan of 1 % of the index would visit if its rows were stored next to each
+        /// other
         ordered_blks: Option<u64>,
-        /// Number of different blocks that a range of 1 % of the index visits, estimated from samples
+        /// Number of different blocks that a scan of 1 % of the index visits, estimated from samples
         range_blks: Option<u64>,
-        /// Blocks of range_blks that are visited in no order or backwards: for them the kernel does not read
-        /// ahead
+        /// Number of range_blks visited in no order or backwards: the kernel does not read ahead for them
         random_blks: Option<u64>,
-        /// Access method of the index; the function looks only at btree indexes
+        /// Access method of the index; the figures are NULL unless it is btree
         method: Text,
         /// Table of the index
         relid: Relation,
-        /// Intervals of scattered_pct and stretch_blks; number of index entries that were read; ranges: for
-        /// ranges of 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks,
+        /// 95 % confidence intervals of scattered_pct and stretch_blks; number of index entries read; ranges:
+        /// for 0.01, 0.1, 1 and 10 percent of the index {ordered_blks, blks, ci_blks, random_blks,
         /// random_ci_blks}
         evidence: Option<Json>,
         ..caveats: CaveatColumns,
@@ -50,10 +50,10 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Rows(&CorrelationRow::TYPE, 4),
         who: Who::Owner,
         comment: "\
-            Shows how the rows of a table lie in the order of each index, beside the correlation that the \
-            planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and \
-            SELECT or MAINTAIN on the table. Values from the statistics are NULL if the caller may not see \
-            them: that needs SELECT, and no row-level security",
+            Shows how far the rows of a table are stored in the order of each index, and the correlation \
+            that the planner uses. Reads some pages of each btree index, and nothing of the table. Needs \
+            EXECUTE, and SELECT or MAINTAIN on the table. The figures are NULL without SELECT, or if the \
+            caller is under row-level security",
         example: "'public.probed'",
         ..LOOK
     },

@@ -13,26 +13,26 @@ row! {
     ] {
         /// Requests in flight
         depth: u32,
-        /// Fetches a second
+        /// Fetches per second
         iops: Option<f64>,
-        /// iops times the block size, in MiB a second
+        /// iops times the block size, in MiB per second
         mib_s: Option<f64>,
-        /// Is it the smallest depth that is as good as the fastest? As good means: not surely slower by over
-        /// 5 %, and measured less than 10 % slower. NULL under a rate limit, or if a depth has no confidence
-        /// interval
+        /// Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower,
+        /// or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no
+        /// confidence interval
         best: Option<bool>,
-        /// Of the depths whose p99_us is at most argument p99, is this the one with the most iops? NULL
+        /// Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL
         /// without that argument, and under a rate limit
         best_within: Option<bool>,
-        /// pread: one read at a time; io_uring, threads: several
+        /// pread: one read at a time; io_uring, threads: several at a time
         engine: Option<&'static str>,
-        /// Number of blocks fetched at this depth, with holes (blocks never written)
+        /// Number of blocks fetched at this depth, including holes (blocks never written)
         blks: u64,
         /// Elapsed time of this depth in ms
         elapsed_ms: Option<f64>,
-        /// Percent of all fetches of the call that came from the device
+        /// Percent of the fetches at all depths together that came from the device
         device_pct: Option<f64>,
-        /// Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not
+        /// Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not
         /// read
         hole_blks: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
@@ -64,8 +64,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     comment: "\
         Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). \
         Marks as best the smallest depth that is as good as the fastest. With p99, such as '2 ms', it also \
-        marks the fastest depth with a p99_us up to that. Evicts nothing. Needs EXECUTE, and SELECT or \
-        MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
+        marks the fastest depth whose p99_us does not exceed it. Evicts nothing. Needs EXECUTE, and SELECT \
+        or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait",
     example: "'public.probed', '{1,2}', '6 ms', p99 => '2 ms'",
     ..MEASURE
 }];

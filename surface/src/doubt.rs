@@ -27,21 +27,21 @@ words! {
         Warmed = "warmed",
         /// A limit of the server's control group held the device back.
         Limited = "limited",
-        /// The control group's quota of CPU time was used up again and again.
+        /// The control group's quota of CPU time was used up in over a tenth of its periods.
         CpuQuota = "cpu quota",
         /// Others used the device meanwhile.
         Others = "others",
-        /// The run was too short.
+        /// There are too few data for a rate, or for a confidence interval.
         Short = "short",
         /// The device became slower in the middle of the run.
         Slowed = "slowed",
         /// The figure changed from the start of the run to its end.
         Drift = "drift",
-        /// What is kept does not count any more.
+        /// The kept correlation, or stored advice, does not count any more.
         Stale = "stale",
         /// So little was read that caches below the kernel may have served it.
         Small = "small",
-        /// The interval is wide.
+        /// The 95 % confidence interval is wide.
         Noisy = "noisy",
     }
 }

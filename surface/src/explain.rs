@@ -7,8 +7,8 @@ use crate::row::{Row, row};
 use crate::value::{Relation, Text};
 
 row! {
-    /// one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If it
-    /// was not executed, columns that need a run are NULL
+    /// one plan node. If the query was executed, the last row has the sums, and its node_id is NULL. If not,
+    /// columns that need an execution are NULL
     row ExplainRow "explain" everyday [
         node, relid, self_ms, io_ms, os_mib, device_mib, temp_mib
     ] {
@@ -19,10 +19,10 @@ row! {
         /// Level of the node; the top node has 0
         level: u32,
         /// Type of the node as EXPLAIN prints it. In the row of sums, the cause of the time: the disk (the
-        /// query waited for it for at least half of its time), partly the disk (at least a tenth), not the
-        /// disk, or unknown
+        /// query waited for it at least 50 % of the time), partly the disk (at least 10 %), not the disk, or
+        /// unknown
         node_type: Text,
-        /// node_type, indented by level; in the row of sums after =
+        /// node_type, indented by level; the row of sums begins with =
         node: Text,
         /// Table that the node reads or modifies (of a Bitmap Index Scan: the index's table). Join it with
         /// relid of any probe
@@ -51,9 +51,9 @@ row! {
         /// Part of self_ms in which the node waited for blocks of tables and indexes. All times are means
         /// over the parallel processes. NULL if argument plan was made without track_io_timing
         io_ms: Option<f64>,
-        /// Part of self_ms for temporary files: a sort, a hash or a CTE did not fit into memory
+        /// Part of self_ms spent on temporary files: a sort, a hash or a CTE did not fit into memory
         temp_io_ms: Option<f64>,
-        /// Part of total_ms that the node itself took. If there are many short calls, it is sampled every ms
+        /// Part of total_ms that the node itself took. With many short calls, it is sampled every ms
         self_ms: Option<f64>,
         /// Time in ms of the node and of the nodes below it
         total_ms: Option<f64>,
@@ -74,10 +74,10 @@ row! {
         local_blks_hit: Option<u64>,
         /// Blocks of temporary tables read
         local_blks_read: Option<u64>,
-        /// Part of io_ms for blocks of temporary tables; NULL before PostgreSQL 17
+        /// Part of io_ms spent on blocks of temporary tables; NULL before PostgreSQL 17
         local_io_ms: Option<f64>,
         /// io_ms as predicted from the times that io_probe_page_cost measured. If io_ms is much longer,
-        /// requests queued or others used the device. NULL if several processes ran the node
+        /// requests had to queue, or others used the device. NULL if several processes ran the node
         expected_ms: Option<f64>,
         /// Predicted ms if all shared_blks_read came from the OS cache
         os_ms: Option<f64>,
@@ -111,8 +111,8 @@ pub const FUNCTIONS: &[Function] = &[
             Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then \
             each row has the blocks and times of the node itself, and which tier served the blocks. The last \
             row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: \
-            page_cost (rows of io_probe_page_cost for the predictions, instead of the last ones of this \
-            session), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with \
+            page_cost (rows of io_probe_page_cost for the predictions, instead of what this session measured \
+            last), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with \
             effective_io_concurrency 0, so that the bytes of each node are exact)",
         example: "'SELECT FROM public.probed', true",
         errors: &[QUERY],
@@ -126,8 +126,8 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Everyone,
         comment: "\
             Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) \
-            does. Call io_probe_explain(plan => '...'). Looks up names, sizes and settings in this database. \
-            Everyone may call it. Option page_cost: as for a query",
+            does. Name the argument: io_probe_explain(plan => '...'). Looks up names, sizes and settings in \
+            this database. Everyone may call it. Option page_cost: as for a query",
         example: "plan => '[{\"Plan\": {\"Node Type\": \"Seq Scan\", \"Schema\": \"public\", \
             \"Relation Name\": \"probed\"}}]'",
         errors: &[QUERY],
@@ -140,8 +140,8 @@ pub const FUNCTIONS: &[Function] = &[
         who: Who::Everyone,
         comment: "\
             Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one \
-            more line says which tier served its reads, and how long it waited. The last line says whether \
-            the disk was the cause. Everyone may call it",
+            more line says which tier served its reads, and how long the node waited. The last line says \
+            whether the disk was the cause. Everyone may call it",
         example: "'SELECT FROM public.probed'",
         errors: &[QUERY],
         ..LOOK

@@ -38,15 +38,15 @@ row! {
         model: Option<Text>,
         /// Schedulers that the kernel offers
         schedulers: Option<Vec<String>>,
-        /// Most requests in the kernel's queue for the device
+        /// Longest queue of requests in the kernel for the device
         nr_requests: Option<u64>,
-        /// Largest request in kB that the kernel sends
+        /// Largest request that the kernel sends, in kB
         max_sectors_kb: Option<u64>,
-        /// Largest request in kB that the device accepts
+        /// Largest request that the device accepts, in kB
         max_hw_sectors_kb: Option<u64>,
-        /// Smallest unit in bytes that can be addressed
+        /// Smallest unit that can be addressed, in bytes
         logical_block_size: Option<u64>,
-        /// Smallest unit in bytes that the device writes without reading first
+        /// Smallest unit that the device writes without reading first, in bytes
         physical_block_size: Option<u64>,
         /// Allocation unit of the file system in bytes
         fs_block_size: Option<u64>,
@@ -57,7 +57,7 @@ row! {
         /// write back: the device has a volatile cache, which a sync must flush; write through: it has none,
         /// or reports none
         write_cache: Option<Text>,
-        /// Can a single write pass the device's volatile cache (Force Unit Access)?
+        /// Can a single write bypass the device's volatile cache (Force Unit Access)?
         fua: Option<bool>,
         /// O_DIRECT requires multiples of this many bytes; 0: O_DIRECT is not possible
         direct_io_align: Option<u64>,
@@ -77,15 +77,15 @@ row! {
         blks_total: u64,
         /// Blocks in shared buffers (temporary table: in the session's local buffers)
         shared_blks: u64,
-        /// Percent of the fork in shared buffers; NULL if it is empty
+        /// Percent of the fork in shared buffers; NULL if the fork is empty
         shared_pct: Option<f64>,
         /// Bytes in the OS cache; NULL on ZFS, which has its own cache
         os_cached_bytes: Option<u64>,
-        /// Percent of the fork in the OS cache; NULL if it is empty, and on ZFS
+        /// Percent of the fork in the OS cache; NULL if the fork is empty, and on ZFS
         os_pct: Option<f64>,
         /// Bytes in the OS cache that are not yet on storage; NULL before Linux 6.5
         os_dirty_bytes: Option<u64>,
-        /// Bytes of blocks that were never written: the device reads nothing for them
+        /// Bytes of holes (blocks never written), for which the device reads nothing
         hole_bytes: u64,
     }
 }
@@ -103,7 +103,7 @@ row! {
         os_bytes_before: u64,
         /// Bytes in the OS cache after the call
         os_bytes_after: u64,
-        /// Is nothing of the fork in either cache now?
+        /// Are both caches free of the fork now?
         complete: bool,
         /// Why something stayed in a cache
         notes: Vec<String>,
@@ -115,15 +115,15 @@ row! {
     row ProgressRow "progress" everyday [] {
         /// Server process that runs the probe
         pid: i32,
-        /// Relation that the probe reads; NULL if it reads none, or one of another database
+        /// Relation that the probe reads; NULL if there is none, or if it is in another database
         relid: Option<Relation>,
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<&'static str>,
-        /// Path that the probe measures now; for sync the section, for readahead the mode, for evict the fork
+        /// Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork
         path: Option<String>,
-        /// Blocks done on this path; for sync and readahead turns, for iostat samples
+        /// Blocks done on this path (seqscan, random, depth, evict); others: turns, slices or intervals done
         done: i64,
-        /// Value of done at the end; 0 if unknown. A limit may end the probe earlier
+        /// Value that done will reach; 0 if unknown. A limit may end the probe earlier
         total: i64,
         /// When the call started
         started_at: Timestamp,
@@ -133,7 +133,7 @@ row! {
 row! {
     /// one thing that matters to probes
     row CheckRow "check" everyday [] {
-        /// What was looked at
+        /// What was checked
         item: Text,
         /// ok; unsupported: this kernel or server does not have it
         status: &'static str,

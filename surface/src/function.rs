@@ -140,9 +140,9 @@ words! {
         Exact = "exact",
         /// Most bytes of a row.
         MaxBytes = "max_bytes",
-        /// Most requests a second.
+        /// Most requests per second.
         MaxIops = "max_iops",
-        /// Most MiB a second.
+        /// Most MiB per second.
         MaxMibS = "max_mib_s",
         /// Longest 99th percentile of its latencies.
         MaxP99 = "max_p99",

@@ -14,7 +14,7 @@ pub const FUNCTIONS: &[Function] = &[
         returns: Returns::Value("jsonb"),
         comment: "\
             Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller's rights. Returns rows and \
-            circumstances as one value for io_probe_import, here or on another server. args are the probe's \
+            circumstances as one value, for io_probe_import here or on another server. args are the probe's \
             arguments by name. If storage or the server makes the probe fail, status is failed. If another \
             probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores \
             nothing, so it works on a standby. Needs EXECUTE on the probe's _full function, and the rights \

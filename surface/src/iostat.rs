@@ -16,41 +16,41 @@ row! {
         /// Kernel name of the device, such as vda; NULL if none is known
         device: Option<Text>,
         /// Percent of the interval with a request in flight (up to 102, since the kernel's clock is coarse).
-        /// A device that serves many requests at a time may do more even at 100
+        /// Even at 100, a device that serves many requests at a time may have reserves
         util_pct: Option<f64>,
         /// Mean number of requests queued or in flight
         aqu_sz: Option<f64>,
-        /// Reads completed a second
+        /// Reads completed per second
         r_s: Option<f64>,
-        /// MiB read a second
+        /// MiB read per second
         rmib_s: Option<f64>,
         /// Mean ms of a read, queueing included
         r_await_ms: Option<f64>,
         /// Mean size of a read in kB
         rareq_kb: Option<f64>,
-        /// Reads merged into queued ones a second
+        /// Reads merged into queued reads per second
         rrqm_s: Option<f64>,
-        /// Writes completed a second
+        /// Writes completed per second
         w_s: Option<f64>,
-        /// MiB written a second
+        /// MiB written per second
         wmib_s: Option<f64>,
         /// Mean ms of a write
         w_await_ms: Option<f64>,
         /// Mean size of a write in kB
         wareq_kb: Option<f64>,
-        /// Writes merged into queued ones a second
+        /// Writes merged into queued writes per second
         wrqm_s: Option<f64>,
-        /// Discards completed a second; NULL before Linux 4.18
+        /// Discards completed per second; NULL before Linux 4.18
         d_s: Option<f64>,
-        /// MiB discarded a second
+        /// MiB discarded per second
         dmib_s: Option<f64>,
         /// Mean ms of a discard
         d_await_ms: Option<f64>,
         /// Mean size of a discard in kB
         dareq_kb: Option<f64>,
-        /// Discards merged into queued ones a second
+        /// Discards merged into queued discards per second
         drqm_s: Option<f64>,
-        /// Flushes completed a second; NULL before Linux 5.5
+        /// Flushes completed per second; NULL before Linux 5.5
         f_s: Option<f64>,
         /// Mean ms of a flush
         f_await_ms: Option<f64>,
@@ -70,10 +70,10 @@ row! {
         /// Percent of the interval in which all tasks that had work waited for I/O (full of
         /// /proc/pressure/io)
         io_pressure_full_pct: Option<f64>,
-        /// MiB a second that the server's cgroup read, a part of rmib_s; NULL without a cgroup that counts
+        /// MiB per second that the server's cgroup read, a part of rmib_s; NULL without a cgroup that counts
         /// I/O
         cgroup_rmib_s: Option<f64>,
-        /// MiB a second that the server's cgroup wrote, a part of wmib_s; NULL without a cgroup that counts
+        /// MiB per second that the server's cgroup wrote, a part of wmib_s; NULL without a cgroup that counts
         /// I/O
         cgroup_wmib_s: Option<f64>,
         /// Number of the interval, from 1

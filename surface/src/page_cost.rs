@@ -6,7 +6,7 @@ use crate::shared::{CaveatColumns, IntervalColumns, PlaceColumns};
 use crate::value::Timestamp;
 
 row! {
-    /// one way to read a block, or the work on a tuple
+    /// one method of reading a block, or the work on a tuple
     row PageCostRow "page_cost" everyday [
         tier, pattern, density, depth, block_us, err_pct, tuple_us, blks, relid, doubt
     ] {
@@ -16,21 +16,21 @@ row! {
         /// sequential: in order; random: one block at a time in random order, as an index scan; sparse:
         /// ascending with gaps, as a bitmap heap scan; tuple: the executor's work on the tuples of a block
         pattern: &'static str,
-        /// Pattern sparse: share of the blocks that is read, over 0 and at most 1. NULL for other patterns
+        /// Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns
         density: Option<f64>,
-        /// Reads in flight. For random 1; for sparse effective_io_concurrency (0: each block is read when it
-        /// is needed); NULL if the server decides
+        /// Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is
+        /// needed). NULL if the server decides
         depth: Option<u32>,
-        /// Mean us to get a block, without the work on its tuples. Pattern tuple: us of this work a block
+        /// Mean us to get a block, without the work on its tuples. Pattern tuple: us of that work per block
         block_us: Option<f64>,
         /// Number of blocks that were timed; for pattern tuple, number of tuples
         blks: u64,
-        /// Percent of the blocks that were in the OS cache before
+        /// Percent of the blocks that were in the OS cache before the read
         os_pct: Option<f64>,
         /// Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other
         /// patterns
         tuple_us: Option<f64>,
-        /// Number of turns, also those that block_us does not count; for pattern tuple, pairs of counts
+        /// Number of turns, including turns that block_us leaves out; for pattern tuple, pairs of counts
         turns: u64,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
@@ -56,14 +56,14 @@ pub const FUNCTIONS: &[Function] = &[Function {
     ],
     returns: Returns::Rows(&PageCostRow::TYPE, 42),
     comment: "\
-        Times the operations behind planner costs: reading a block from shared buffers, the OS page cache \
-        and the device, in order, at random, and ascending with gaps at several densities and \
-        effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if a time is not known to \
-        within a tenth by then. Afterwards it drops from the OS page cache what it read from the device. \
-        cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without it, a \
-        cached relation has one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or \
-        MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for the \
-        depths of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        Times the operations behind planner costs. Reads blocks from shared buffers, the OS page cache and \
+        the device, in order, at random, and ascending with gaps at several densities and \
+        effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if some time is not known \
+        to within 10 % by then. Afterwards it drops from the OS page cache what it read from the device. \
+        cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without cold, \
+        a cached relation has only one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and \
+        SELECT or MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and \
+        for each depth of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{1}', '{1}', '2 ms', cold => true",
     ..MEASURE
 }];

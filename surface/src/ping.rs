@@ -17,7 +17,8 @@ row! {
         warmup: Option<bool>,
         /// Time of the system call in us; a write is not synced. NULL if the row is void
         lat_us: Option<f64>,
-        /// os: the block that was read had been in the OS cache; device: it had not. NULL for a write
+        /// os: the block was in the OS cache before the read; device: it was not, or path is direct. NULL for
+        /// a write
         served_by: Option<&'static str>,
         /// direct: by O_DIRECT; os: through the OS cache
         path: &'static str,
@@ -48,11 +49,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
     ],
     returns: Returns::Rows(&PingRow::TYPE, 10),
     comment: "\
-        Sends single requests, and times each. count is their number, every the time between them. mode: \
-        read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong \
-        (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the \
-        relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is \
-        not the database's default. Options: max_p99, seed, wait",
+        Sends single requests, and times each. count is the number of requests, every the time from one to \
+        the next. mode: read (random blocks of the relation), write (blocks of a scratch file in its \
+        tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or \
+        MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the \
+        tablespace if it is not the database's default. Options: max_p99, seed, wait",
     example: "'public.probed', mode => 'pingpong', every => '0', count => 2",
     errors: &[FILES],
     ..MEASURE

@@ -15,23 +15,23 @@ row! {
         /// direct: reads by O_DIRECT; server: through a small ring of shared buffers; os: pread through the
         /// OS cache
         path: &'static str,
-        /// Fetches a second. Left out are warm-up, blocks never written, and filling the queue. Under a rate
-        /// limit it is the rate that the limit allowed
+        /// Fetches per second, without warm-up, holes and filling the queue. Under a rate limit: the rate
+        /// that the limit allowed
         iops: Option<f64>,
         /// 99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer
         p999_us: Option<f64>,
         /// Greatest latency in us
         max_us: Option<f64>,
-        /// Number of blocks fetched, with warm-up and holes; each block is fetched once
+        /// Number of blocks fetched, including warm-up and holes; each block is fetched once
         blks: u64,
         /// Was every block fetched? If not, notes says why
         complete: bool,
-        /// true: no fetch found its block in a cache, except (after cold => true) where this path's own
-        /// readahead had put it
+        /// true: no fetch found its block in a cache. After cold => true, blocks that this path's own
+        /// readahead had cached do not count
         cold: Option<bool>,
-        /// Elapsed time in ms, with pauses, without evicting
+        /// Elapsed time in ms, with pauses, without the eviction
         elapsed_ms: Option<f64>,
-        /// iops times the block size, in MiB a second
+        /// iops times the block size, in MiB per second
         mib_s: Option<f64>,
         /// Mean latency in us of fetches from shared buffers, at depth 1
         shared_us: Option<f64>,
@@ -47,15 +47,15 @@ row! {
         device_blks_read: Option<u64>,
         /// Path server: dirty shared buffers written to make room for the blocks read
         shared_blks_written: Option<u64>,
-        /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
-        /// sessions (io_workers)
+        /// backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers,
+        /// for all sessions
         device_source: Option<&'static str>,
         /// device_bytes divided by the bytes of device_blks_read. Over 1: the kernel read other blocks, too.
-        /// Under 1: parts were cached
+        /// Under 1: parts of blocks were cached
         over_read: Option<f64>,
         /// Latency of the first fetch in us. No other time includes it
         warmup_us: Option<f64>,
-        /// Holes: blocks never written (path server: nor in a buffer). blks counts them, but they are not
+        /// Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not
         /// read
         hole_blks: Option<u64>,
         /// Blocks of the relation
@@ -93,8 +93,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     returns: Returns::Rows(&RandomRow::TYPE, 3),
     comment: "\
         Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier \
-        (shared buffers, OS cache, device) served them, and what the devices did. duration, max_bytes and \
-        cold work as in io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
+        (shared buffers, OS cache, device) served them, and what the devices did. For duration, max_bytes \
+        and cold see io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: \
         max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', duration => '9 ms', cold => true, depth => 2",
     ..MEASURE

@@ -14,14 +14,14 @@ row! {
         /// unknown
         window_kb: Option<u64>,
         /// kernel: the window in force, with reads through the OS cache. emulated: the probe reads one window
-        /// at a time past the OS cache, and submits the next read while it uses the present window; block_us
+        /// at a time past the OS cache, and fetches the next window while it uses the present one; block_us
         /// includes cache_us
         mode: &'static str,
-        /// MiB a second of a cold scan, one block at a time
+        /// MiB per second of a cold scan, one block at a time
         mib_s: Option<f64>,
         /// Time per block in us, without the server's own work
         block_us: Option<f64>,
-        /// Is it the smallest window that is as good as the fastest (as best of io_probe_depth)? NULL if a
+        /// Is it the smallest window that is as good as the fastest (see best of io_probe_depth)? NULL if the
         /// row is void or has no confidence interval, or if the call ended early
         best: Option<bool>,
         /// Command for root that sets this window until the next boot. For open files, sessions keep the old
@@ -29,11 +29,11 @@ row! {
         blockdev_setra: Option<Text>,
         /// Line for /etc/udev/rules.d that sets this window at each boot
         udev_rule: Option<Text>,
-        /// Mode emulated: us that the OS cache needs per block, measured at the setting in force. block_us
-        /// includes it
+        /// Mode emulated: us per block that the OS cache takes, measured at the window in force and included
+        /// in block_us
         cache_us: Option<f64>,
-        /// Number of turns that count: all but the first one; in mode kernel, turns that took much more CPU
-        /// time than others do not count
+        /// Number of turns that count. Left out are the first turn and, in mode kernel, turns with much more
+        /// CPU time than others
         turns: u64,
         /// Number of blocks read in the turns that count
         blks: u64,
@@ -64,9 +64,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     returns: Returns::Rows(&ReadaheadRow::TYPE, 10),
     comment: "\
         Times a cold sequential scan at several readahead windows. Changes no setting: it measures the \
-        window in force, and emulates the others. Blocks that it reads through the OS cache are dropped \
-        from there, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on \
-        the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        window in force, and emulates the others. It drops the blocks that it read through the OS cache, so \
+        it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. \
+        Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
     example: "'public.probed', '{64}', '10 ms'",
     ..MEASURE
 }];

@@ -21,13 +21,13 @@ words! {
         Trust = "trust",
         /// Rate of a scan.
         Scan = "scan",
-        /// Reads a second at a depth.
+        /// Reads per second at a depth.
         Depth = "depth",
         /// Median latency at a depth.
         P50 = "p50",
         /// 99th percentile of the latencies at a depth.
         P99 = "p99",
-        /// Random writes a second at a depth.
+        /// Random writes per second at a depth.
         Write = "write",
         /// Median latency of a random write at a depth.
         WriteP50 = "write_p50",
@@ -39,7 +39,7 @@ words! {
         Commit = "commit",
         /// 99th percentile of the flushes of WAL.
         CommitP99 = "commit_p99",
-        /// Reads and writes a second, each alone, of which loads are shares.
+        /// Reads and writes per second, each alone; loads are shares of these rates.
         Load = "load",
         /// Median latency of reads beside writes.
         LoadP50 = "load_p50",
@@ -88,38 +88,38 @@ row! {
         /// readahead, verdict, advice, missing
         section: ReportSection,
         /// What the line is about. trust: good, fair, poor or unknown, for the parts that finding names
-        /// (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99 and those of writes:
-        /// the requests in flight. commit, commit_p99: the sync method. load: reads alone or writes alone.
-        /// load_p50, load_p99, commit_load_p50, commit_load_p99: rate of reads, in percent of reads alone.
-        /// readahead: the window in kB
+        /// (scans, reads, writes, commits, mixed load). scan: the path. depth, p50, p99, write, write_p50,
+        /// write_p99, long_write: requests in flight. commit, commit_p99: the sync method. load: reads alone
+        /// or writes alone. load_p50, load_p99, commit_load_p50, commit_load_p99: rate of reads, in percent
+        /// of reads alone. readahead: the window in kB
         item: Text,
         /// Figure that was measured; NULL for a fact
         value: Option<f64>,
         /// Unit of value
         unit: Option<Text>,
-        /// Lower end of its 95 % confidence interval
+        /// Lower end of the 95 % confidence interval of value
         low: Option<f64>,
-        /// Upper end of its 95 % confidence interval
+        /// Upper end of the 95 % confidence interval of value
         high: Option<f64>,
         /// What argument promised gives for this figure
         promised: Option<f64>,
-        /// Is the promise kept, within 5 percent? NULL without a promise, and if it can't be told: a verdict
-        /// has the cause
+        /// Is the promise kept, within 5 percent? NULL without a promise, or if unknown (a line of section
+        /// verdict has the cause)
         kept: Option<bool>,
-        /// The fact, in words. For a figure NULL, except for the size of the relation: there it is the
-        /// relation's name
+        /// The fact, in words. NULL for a figure, except for the size of the relation: there the relation's
+        /// name
         finding: Option<Text>,
         /// best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory:
-        /// over a tenth of the scan did not come from the device; not carried: under 95 % of reads or writes
-        /// were answered in time, so the percentile is too low
+        /// under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were
+        /// answered in time, so the percentile is too low
         mark: Option<Mark>,
         /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
         /// the figure, or it is a fact
         doubt: Doubts,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,
-        /// Sections load_p50 and load_p99: the writes during these reads, in percent of writes alone.
-        /// commit_load_p50, commit_load_p99: the commits, in percent of commits alone, one at a time
+        /// Sections load_p50, load_p99: rate of writes during these reads, in percent of writes alone.
+        /// commit_load_p50, commit_load_p99: rate of commits, in percent of commits alone, one at a time
         write_pct: Option<u32>,
     }
 }
@@ -166,15 +166,15 @@ pub const FUNCTIONS: &[Function] = &[
         comment: "\
             Reports on the storage in one call: devices, scans, random reads, readahead and settings, with \
             verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds \
-            writes, flushes, and latencies of reads beside writes. Measures the relation, or the largest \
+            writes, flushes, and latencies of reads during writes. Measures relation rel, or the largest \
             table. promised is what you pay for: {\"mib_s\": 2000, \"iops\": 100000, \"p99_us\": 500, \
             \"write_mib_s\": 1000, \"write_iops\": 50000, \"commit_us\": 1000, \"commit_p99_us\": 2000}. \
             format: text (80 columns) or html (one page, with pictures). run shows a report that \
-            io_probe_record('report') has stored. cold => true evicts what it reads. writes => true writes \
-            scratch files in the folder of the WAL and in the relation's tablespace. The report leaves out, \
-            and names, what the caller has no right for (it calls the _full functions). Options: max_bytes, \
-            max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not \
-            for writes), wait",
+            io_probe_record('report') has stored. cold => true evicts what the report reads. writes => true \
+            writes scratch files in the folder of the WAL and in the relation's tablespace. The report \
+            leaves out and lists what the caller has no right to measure (rights on the _full functions \
+            count). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads \
+            at several depths, and not for writes), wait",
         example: "'public.probed', '30 ms', true, true, format => 'html'",
         errors: &[FILES],
         ..MEASURE

@@ -213,10 +213,10 @@ impl Script {
              WHERE run.probe OPERATOR(pg_catalog.=) '{probe}';"
         ));
         let about = format!("Rows of io_probe_{probe}_full in the stored runs");
-        let stale = ". doubt is stale if this server has another major version or io_method";
+        let stale = ". doubt is stale if the advice is of another major version or io_method";
         self.comment(&format!("VIEW {view}"), &(about + if is_advice { stale } else { "" }));
         let of_run = [
-            ("run_id", "Run in io_probe_runs"),
+            ("run_id", "Number of the run in io_probe_runs"),
             ("run_started_at", "When the probe was called"),
             ("label", "Label that the caller gave the run"),
         ];

@@ -13,21 +13,21 @@ row! {
     row SeqscanRow "seqscan" everyday [
         path, mib_s, block_us, err_pct, shared_pct, os_pct, device_pct, relid, doubt
     ] {
-        /// direct: O_DIRECT, with several large requests in flight; server: as the server scans; os: through
-        /// the OS cache, one block per call
+        /// direct: by O_DIRECT, with several large requests in flight; server: as a sequential scan of the
+        /// server; os: through the OS cache, one block per call
         path: &'static str,
-        /// MiB a second while it read blocks with data; NULL if a rate limit made the scan pause
+        /// MiB per second while the scan read blocks with data; NULL if a rate limit made it pause
         mib_s: Option<f64>,
-        /// us per block; NULL if mib_s is NULL. If there are more than 20 slices (of 1 ms or more), the first
-        /// does not count
+        /// us per block; NULL if mib_s is NULL. Of more than 20 slices of time (1 ms or more), the first does
+        /// not count
         block_us: Option<f64>,
-        /// Number of blocks read, with holes (blocks never written)
+        /// Number of blocks read, including holes (blocks never written)
         blks: u64,
         /// Was everything read? If not, notes says why
         complete: bool,
         /// true: no block was in the OS cache before the scan, nor (path server) in shared buffers
         cold: Option<bool>,
-        /// Elapsed time in ms, with pauses of a rate limit, without evicting
+        /// Elapsed time in ms, with pauses of a rate limit, without the eviction
         elapsed_ms: Option<f64>,
         /// Path server: blocks found in shared buffers; NULL for temporary tables
         shared_blks_hit: Option<i64>,
@@ -39,13 +39,13 @@ row! {
         local_blks_hit: Option<i64>,
         /// Path server, temporary table: blocks read into the session's own buffers
         local_blks_read: Option<i64>,
-        /// Blocks that were read and had been in the OS cache before the scan, without holes
+        /// Blocks read that had been in the OS cache before the scan, without holes
         os_blks_cached: Option<u64>,
-        /// Holes: blocks never written (path server: nor in a buffer). They are read, but the rate does not
-        /// count them
+        /// Holes: blocks never written (path server: and not in a buffer). They are read, but the rate does
+        /// not count them
         hole_blks: Option<u64>,
-        /// Which reads device_bytes counts: those of this process (backend), or of the I/O workers for all
-        /// sessions (io_workers)
+        /// backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers,
+        /// for all sessions
         device_source: Option<&'static str>,
         /// Blocks of the relation
         blks_total: u64,

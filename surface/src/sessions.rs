@@ -13,21 +13,23 @@ row! {
         sample: u32,
         /// Process id; NULL in a row of several processes
         pid: Option<i32>,
-        /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Without
-        /// pid: io worker: reads of I/O workers, if no session was seen to wait for any. ended: sessions and
-        /// parallel workers that ended in the interval. outside this server: device reads for none of these
-        /// processes. other writes: the devices wrote more than these processes did (what these wrote earlier
-        /// leaves the OS cache, or other programs write). not yet written: the devices wrote less
+        /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows
+        /// without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); ended
+        /// (processes that ended in the interval); outside this server (device reads for none of the
+        /// processes above); other writes (the devices wrote this much more than the processes: other
+        /// programs write, or earlier writes leave the OS cache); not yet written (the devices wrote this
+        /// much less)
         process: Text,
-        /// MiB a second fetched from the devices for this process, also by I/O workers
+        /// MiB per second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,
-        /// MiB a second that the process read from the OS cache; NULL with io_method io_uring, since the
-        /// kernel does not count it
+        /// MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the
+        /// kernel does not count these reads
         os_mib_s: Option<f64>,
-        /// MiB a second that the process wrote to the OS cache. They reach the device later, or never
+        /// MiB per second that the process wrote to the OS cache. These bytes reach the device later, or
+        /// never
         wmib_s: Option<f64>,
-        /// MiB a second of WAL. The server counts it at the end of a transaction, at most once a second. NULL
-        /// before PostgreSQL 18, if the process was idle when the interval began, or if unknown
+        /// MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second.
+        /// NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown
         wal_mib_s: Option<f64>,
         /// wait_event of pg_stat_activity at the end of the interval
         wait: Option<Text>,
@@ -61,8 +63,8 @@ pub const FUNCTIONS: &[Function] = &[Function {
     returns: Returns::Rows(&SessionRow::TYPE, 20),
     comment: "\
         Shows which processes of this server use storage. There is a row for each process that moved bytes \
-        in an interval, the greatest first. Two more rows have what else the devices moved. Causes no I/O, \
-        and may run while a probe runs. pg_monitor may call it",
+        in an interval, the largest amount first. Two more rows show what else the devices moved. Causes no \
+        I/O, and may run while a probe runs. pg_monitor may call it",
     example: "'10 ms'",
     ..LOOK
 }];

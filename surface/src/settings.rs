@@ -91,19 +91,20 @@ numbers! {
         "Greatest number of requests that a probe may keep in flight.",
         "A larger depth argument is an error.");
     MAX_IOPS = Superuser("max_iops", 0, 0..=i32::MAX, One,
-        "Greatest number of requests a second that a probe may issue.",
+        "Greatest number of requests per second that a probe may issue.",
         "Zero is no limit.");
     MAX_MIB_PER_S = Superuser("max_mib_s", 0, 0..=i32::MAX, One,
-        "Greatest number of MiB a second that a probe may move.",
+        "Greatest number of MiB per second that a probe may move.",
         "Zero is no limit.");
     MAX_UTIL_PCT = Superuser("max_util_pct", 0, 0..=100, One,
         "Share of the time, in percent, in which a probe may have requests in flight.",
         "Zero is no limit. The probe rests between its requests.");
     MAX_P99 = Superuser("max_p99", 0, 0..=i32::MAX, Ms,
-        "Ends a probe early when more than ten of a thousand of its own requests took longer than this.",
-        "Zero is no limit. After that, no other probe of the statement begins; rows are partial.");
+        "Ends a probe as soon as more than 10 requests in a batch of 1,000 took longer than this.",
+        "Zero is no limit. Only the probe's own requests count. Its rows are then partial, and no other \
+         probe of the statement begins.");
     MAX_BUSY_PCT = Superuser("max_busy_pct", 0, 0..=100, One,
-        "Refuses a probe when the device is busier than this before the probe begins.",
+        "Refuses a probe if the device is busier than this percentage before the probe begins.",
         "Zero is no limit. Busy is the share of time with requests in flight, as util of iostat, over a \
          quarter of a second.");
     SCRATCH_LIMIT = Superuser("scratch_limit", 64, 1..=1 << 20, Mb,
@@ -111,10 +112,10 @@ numbers! {
         "Probes that write do so in a scratch file, never in a relation.");
     SCRATCH_RESERVE = Superuser("scratch_reserve", 1 << 10, 0..=i32::MAX, Mb,
         "A scratch file must leave this much free space on its file system.",
-        "A server whose WAL finds no room stops, so be generous.");
+        "The server stops if its WAL finds no room, so be generous.");
     ROW_DURATION = Anyone("row_duration", 5_000, 1..=24 * 3_600_000, Ms,
         "Longest time of each row of a probe if the call gives no duration.",
-        "All rows of a call together take at most half of pg_io_probe.max_duration then. \
+        "All rows of a call together then take at most half of pg_io_probe.max_duration. \
          io_probe_page_cost, io_probe_recommend and io_probe_report have times of their own.");
     DEFAULT_MAX_BYTES = Anyone("default_max_bytes", 1 << 10, 1..=i32::MAX, Mb,
         "Greatest amount of data that each row reads, or makes durable, if the call gives no max_bytes.",
@@ -126,7 +127,7 @@ pub const ENGINE: Setting<Choice> = Setting {
     name: c"pg_io_probe.engine",
     who: Setter::Anyone,
     value: Choice(&["auto", "io_uring", "threads"]),
-    short: c"How probes issue reads past the server at a depth over 1.",
+    short: c"How probes issue reads that bypass the server, at a depth over 1.",
     long: c"auto takes io_uring, or threads if the kernel or the container refuses io_uring.",
 };
 

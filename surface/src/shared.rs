@@ -19,7 +19,7 @@ row! {
         schemaname: Option<Text>,
         /// Name of the relation
         relname: Option<Text>,
-        /// Tablespace of the relation, or the one that the call names
+        /// Tablespace of the relation, or the tablespace that the call names
         spcname: Option<Text>,
     }
 }
@@ -41,8 +41,8 @@ row! {
 row! {
     /// The 95 % confidence interval of a row's main figure.
     shared IntervalColumns {
-        /// Half of the 95 % confidence interval, in percent of the main figure (block_us, iops of random
-        /// reads, op_us)
+        /// Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us,
+        /// writes_s)
         err_pct: Option<f64>,
         /// Lower end of the 95 % confidence interval. The interval covers only the variation within this run
         ci_low: Option<f64>,
@@ -77,12 +77,12 @@ row! {
         /// Mean size of the devices' reads in kB (rareq-sz of iostat)
         rareq_kb: Option<f64>,
         /// Mean number of requests queued or in flight (aqu-sz of iostat). In io_probe_readahead, mode
-        /// emulated: the time of this and of util_pct includes cache_us
+        /// emulated, the time for aqu_sz and util_pct includes cache_us
         aqu_sz: Option<f64>,
         /// Mean ms of a device read, queueing included (r_await of iostat)
         r_await_ms: Option<f64>,
-        /// Percent of the time with a request in flight (%util of iostat). With several devices, that of the
-        /// busiest
+        /// Percent of the time with a request in flight (%util of iostat). With several devices: of the
+        /// busiest device
         util_pct: Option<f64>,
         /// Bytes that the devices moved in addition to device_bytes: reads for others, and all writes
         other_bytes: Option<u64>,
@@ -92,8 +92,8 @@ row! {
 row! {
     /// Latencies of single fetches.
     shared LatencyColumns {
-        /// Mean latency in us until the probe sees the block, without warm-up and filling the queue. NULL if
-        /// the server reads ahead
+        /// Mean latency in us until the probe sees the block, without warm-up and fetches that fill the
+        /// queue. NULL if the server reads ahead
         lat_us: Option<f64>,
         /// Median latency in us. Each percentile is NULL if fewer than ten fetches took longer
         p50_us: Option<f64>,
@@ -101,8 +101,8 @@ row! {
         p95_us: Option<f64>,
         /// 99th percentile of the latency in us
         p99_us: Option<f64>,
-        /// Number of fetches in each range of latencies that has some: {low_us, high_us, count}. Each range
-        /// is 1.19 times the one before
+        /// Number of fetches in each latency range, without empty ranges: {low_us, high_us, count}. Each
+        /// range is 1.19 times the one before
         histogram: Option<Json>,
     }
 }

@@ -6,16 +6,16 @@ use crate::shared::{CaveatColumns, IntervalColumns};
 use crate::value::{Json, Text, Timestamp};
 
 row! {
-    /// one way to write
+    /// one pattern at one depth
     row WriteRow "write" everyday [
         pattern, path, depth, write_kb, writes_s, err_pct, mib_s, p99_us, fsync_ms, doubt
     ] {
-        /// random: blocks anywhere; backend: the same, as sessions write that need a buffer; sequential: 256
-        /// kB in order; checkpoint: half of the blocks in order, as the checkpointer; copy: blocks in order,
-        /// as COPY
+        /// random: blocks anywhere; backend: blocks anywhere, as sessions write that need a buffer;
+        /// sequential: 256 kB in order; checkpoint: half of the blocks, in order, as the checkpointer writes;
+        /// copy: blocks in order, as COPY writes
         pattern: &'static str,
-        /// direct: by O_DIRECT; os: through the OS cache, as the server does. There a sync precedes a second
-        /// write of a block, and ends each of five turns
+        /// direct: by O_DIRECT; os: through the OS cache, as the server does, with a sync before a block is
+        /// written again, and at the end of each of five turns
         path: &'static str,
         /// Greatest number of writes in flight
         depth: u32,
@@ -24,24 +24,24 @@ row! {
         /// After how many kB the kernel is told to write back (checkpoint_flush_after or
         /// backend_flush_after). NULL: not before the sync
         flush_kb: Option<u64>,
-        /// Writes a second. On path os the time includes that of the syncs
+        /// Writes per second. On path os, the time includes the syncs
         writes_s: Option<f64>,
-        /// writes_s times write_kb, in MiB a second
+        /// writes_s times write_kb, in MiB per second
         mib_s: Option<f64>,
-        /// Median time of a write in us; on path os, a write only copies in memory. Each percentile is NULL
-        /// if fewer than ten writes took longer
+        /// Median time of a write in us; on path os, a write only copies to the OS cache. Each percentile is
+        /// NULL if fewer than ten writes took longer
         p50_us: Option<f64>,
-        /// 95th percentile of the time of a write in us
+        /// 95th percentile of write times in us
         p95_us: Option<f64>,
-        /// 99th percentile of the time of a write in us
+        /// 99th percentile of write times in us
         p99_us: Option<f64>,
-        /// Number of writes in each range of latencies that has some, as histogram of io_probe_depth
+        /// Number of writes in each latency range, in the form of histogram of io_probe_depth
         histogram: Option<Json>,
         /// Mean ms of a sync; NULL on path direct
         fsync_ms: Option<f64>,
         /// Number of writes that were measured
         ops: u64,
-        /// Total time of these writes in ms, with the syncs
+        /// Total time of these writes in ms, including the syncs
         elapsed_ms: Option<f64>,
         /// MiB that the devices wrote during the measurement, for all processes
         device_mib: Option<f64>,
@@ -79,10 +79,11 @@ pub const FUNCTIONS: &[Function] = &[Function {
     ],
     returns: Returns::Rows(&WriteRow::TYPE, 6),
     comment: "\
-        Times writes as the server writes data files: into a scratch file in tablespace spcname (by default \
-        the database's default). It writes past the OS cache, and through it with syncs. Syncs of others may \
-        wait meanwhile. Needs EXECUTE, also on io_probe_sync, and CREATE on a tablespace that is not the \
-        database's default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait",
+        Times writes as the server makes them to data files, on a scratch file in tablespace spcname (by \
+        default the database's default). Some patterns bypass the OS cache; others write through it, and \
+        sync. Meanwhile, syncs of others may wait. Needs EXECUTE, also on io_probe_sync, and CREATE on the \
+        tablespace if it is not the database's default. Options: max_bytes, max_iops, max_mib_s, \
+        max_util_pct, max_p99, seed, wait",
     example: "patterns => '{copy}', duration => '10 ms'",
     errors: &[FILES],
     ..MEASURE

@@ -61,7 +61,7 @@ fn too_few_runs_say_how_many() {
     assert!(found.ratio.is_some() && found.noise(LEVEL).is_none() && found.chance().is_none());
     assert_eq!(
         found.notes(["before", "now"]),
-        ["10000.00 times before: too few runs for a verdict, which takes 10"]
+        ["now is 10000.00 times before: too few runs for a verdict, which needs 10"]
     );
     // Nor do many runs, of which each is the only one of its configuration.
     let single: Vec<SeriesRuns> = (0..20).map(|night| nights(night, &[1.0])).collect();
@@ -76,9 +76,9 @@ fn without_a_figure_nothing_is_said() {
         assert_eq!((found.verdict(LEVEL), found.ratio, found.noise(LEVEL)), (Verdict::CantTell, None, None));
         found.notes(["a", "b"]).concat()
     };
-    assert_eq!(note(&[], &[1.0]), "no figure in a");
-    assert_eq!(note(&[1.0], &[0.0]), "no figure in b");
-    assert_eq!(note(&[f64::NAN], &[-1.0]), "no figure in either");
+    assert_eq!(note(&[], &[1.0]), "no figure in column a");
+    assert_eq!(note(&[1.0], &[0.0]), "no figure in column b");
+    assert_eq!(note(&[f64::NAN], &[-1.0]), "no figure in either column");
     // Nor do such values count in the history.
     let odd = [0.0, -1.0, f64::NAN, f64::INFINITY, 2.0, 3.0];
     assert_eq!(compared(&odd, 1.0, 1.0).runs, 2);

@@ -145,7 +145,7 @@ impl Times {
             sequential: times.device_sequential.ok_or("sequential reads from the device")?.us,
             random: times.device_random.ok_or("random reads from the device")?.us,
             curve: GapCurve::of(times).ok_or("reads with gaps")?,
-            tuple: times.tuple.ok_or("the tuples")?.us,
+            tuple: times.tuple.ok_or("the time per tuple")?.us,
             buffers,
             // What is asked for is read at least.
             window: window.max(1.0),

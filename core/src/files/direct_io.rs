@@ -20,11 +20,11 @@ pub(crate) fn check(file: &File, method: ResidencyMethod, block_size: u32) -> Re
     match alignment(file).unwrap_or(UNKNOWN_ALIGNMENT) {
         // The open succeeds, and reads go through the page cache: ext4 with data=journal does so.
         0 => {
-            let why = "the file system has none for this file".to_owned();
+            let why = "the file system does not support it for this file".to_owned();
             Err(Error::Unsupported { what: "O_DIRECT", why })
         }
         align if !u64::from(block_size).is_multiple_of(align) => {
-            let why = format!("the file system wants multiples of {align} bytes");
+            let why = format!("the file system requires multiples of {align} bytes");
             Err(Error::Unsupported { what: "O_DIRECT of this size", why })
         }
         _ => Ok(()),

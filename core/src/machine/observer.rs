@@ -381,7 +381,7 @@ mod tests {
         let sentences: Vec<&str> = held_back.limits.iter().map(|limit| &*limit.sentence).collect();
         assert_eq!(
             sentences,
-            ["the cgroup of the server limits reads of sda to 3000 requests a second (io.max)"]
+            ["the cgroup of the server limits reads of sda to 3000 requests per second (io.max)"]
         );
         let twice = held_back.clone().then(held_back);
         assert_eq!((twice.limits.len(), &*twice.quotas), (1, &[QuotaPeriods { all: 214, used_up: 198 }][..]));

@@ -75,13 +75,13 @@ impl fmt::Display for Stop {
             Stop::Statement => "stopped: this statement has used up pg_io_probe.max_duration",
             Stop::Timeout => "stopped: statement_timeout leaves no more time",
             Stop::Bytes => "stopped at max_bytes",
-            Stop::Precise => "stopped: the interval is as narrow as asked for",
+            Stop::Precise => "stopped: the confidence interval is as narrow as asked for",
             Stop::LockWaiter => "stopped early: another session waits for a lock on this relation",
             Stop::Slow(BoundSource::Call) => {
-                "stopped early: more than ten of a thousand requests took longer than max_p99"
+                "stopped early: more than 10 of the last 1000 requests took longer than max_p99"
             }
             Stop::Slow(BoundSource::Setting) => {
-                "stopped early: more than ten of a thousand requests took longer than pg_io_probe.max_p99"
+                "stopped early: more than 10 of the last 1000 requests took longer than pg_io_probe.max_p99"
             }
         })
     }

@@ -53,7 +53,8 @@ fn io_probe_changes(last: Option<i32>, all_items: Option<bool>) -> Rows {
             let recent = query::recent(last);
             if recent.is_empty() {
                 pgrx::notice!(
-                    "no run with figures is stored: io_probe_record stores one; a verdict needs ten others"
+                    "no run with figures is stored: io_probe_record stores one; a verdict needs ten earlier \
+                     runs"
                 );
             }
             let changes = changes(recent, all_items.unwrap_or(false));
@@ -82,7 +83,7 @@ fn good_run(found: &[query::StoredRun], id: i64) -> Result<&query::StoredRun> {
     let run = found.iter().find(|run| run.id == id);
     let run = run.ok_or_else(|| Error::undefined_object(format!("there is no run {id}")))?;
     if run.status != "ok" {
-        let error = Error::invalid(format!("run {id} has no figures: it was {}", run.status));
+        let error = Error::invalid(format!("run {id} has no figures: its status is {}", run.status));
         return Err(run.message.iter().fold(error, |error, message| error.detail(message)));
     }
     Ok(run)
@@ -173,7 +174,7 @@ fn of_figure(pair: Pair, differences: &[Difference]) -> CompareRow {
     }
     let verdict = match found.verdict(LEVEL) {
         Verdict::Better | Verdict::Worse if !may_be_touched(differing.clone(), &probe, &item) => {
-            notes.push("no setting that differs can touch this figure: something else changed".to_owned());
+            notes.push("no setting that differs can affect this figure: something else changed".to_owned());
             Verdict::OtherCause
         }
         verdict => verdict,
@@ -226,7 +227,7 @@ fn of_setting(difference: Difference) -> CompareRow {
 fn of_other_arguments(difference: Difference) -> CompareRow {
     CompareRow {
         verdict: Some(Verdict::CantTell.name()),
-        notes: vec!["runs with other arguments are not compared".to_owned()],
+        notes: vec!["runs that differ in this argument are not compared".to_owned()],
         ..of_setting(difference)
     }
 }

@@ -42,7 +42,7 @@ fn io_probe_prune(keep: Option<SqlInterval>, force: Option<bool>) -> i64 {
     const DAY: i128 = 86_400_000_000;
     let prune = || {
         let keep = keep.filter(|keep| keep.as_micros() >= 0);
-        let keep = keep.ok_or_else(|| Error::invalid("keep must be given and not be negative"))?;
+        let keep = keep.ok_or_else(|| Error::invalid("keep must not be null or negative"))?;
         if keep.as_micros() < DAY && force != Some(true) {
             return Err(Error::invalid("keep must be at least a day")
                 .hint("Add force => true to delete younger runs, too."));

@@ -46,14 +46,14 @@ impl Display for NoTime {
                  evicts it"
             }
             NoTime::NotCold(NotCold::Buffered) => {
-                "each stretch of the relation has many pages in shared buffers: take a larger relation"
+                "every part of the relation has many pages in shared buffers: use a larger relation"
             }
             NoTime::NotCold(NotCold::Holes) => {
                 "the relation's blocks were never written to its files (holes)"
             }
             NoTime::NotBorneOut => {
-                "below the OS cache it is unknown what served the blocks: by the kernel's account far fewer \
-                 bytes were fetched from storage than were read, as with FUSE or compression"
+                "it is unknown what served the blocks below the OS cache: the kernel counted far fewer bytes \
+                 fetched from storage than were read, as with FUSE or compression"
             }
             NoTime::LeftOut => "left out, since turns take long here: give a longer duration",
             NoTime::Other(why) => why,
@@ -143,7 +143,7 @@ impl TimeResult {
     /// Takes what reads past the OS cache gave, in place of those through it.
     pub(super) fn of_single_read(&mut self, read: SingleRead) {
         let SingleRead { time, blks, mut caveats } = read;
-        caveats.note("the blocks are in a cache, so these are reads past it (O_DIRECT)");
+        caveats.note("a cache holds the blocks, so these are reads past it (O_DIRECT)");
         (self.measured.time, self.no_time) = (Some(time), None);
         (self.samples, self.turns, self.caveats) = (blks, 1, caveats);
     }

@@ -130,7 +130,7 @@ pub(in crate::api) fn measure(
             && (result.is_sparse() || concurrencies.is_empty() && result.is_from_device())
         {
             result.caveats.note(format!(
-                "the tablespace has effective_io_concurrency {fixed} of its own: no other can be \
+                "the tablespace sets effective_io_concurrency = {fixed} itself: no other value can be \
                  measured there"
             ));
         }
@@ -314,7 +314,9 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
         tuple::measure(&relation.source, window, hit_ns.unwrap_or(0.0), &mut count, budget)
     });
     if let Some(error) = counted.left_behind {
-        result.caveats.note(format!("the pages that were read for the tuples stay in the OS cache: {error}"));
+        result
+            .caveats
+            .note(format!("the pages that were read to count tuples stay in the OS cache: {error}"));
     }
     match counted.time {
         Some(tuple) => {
@@ -322,16 +324,17 @@ fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation,
             if hit_ns.is_none() {
                 result
                     .caveats
-                    .note("the time includes the page itself, since the time of a hit is not known");
+                    .note("the time includes hits in shared buffers, since the time of a hit is not known");
             }
         }
         None if counted.is_refused => result.lack(NoTime::Other(
-            "tuples could not be counted: another session holds a lock, expressions of an index or \
-             statistics call a user-defined function or compute constants, there are over 200 indexes, or \
-             planning took long or raised an ERROR",
+            "tuples could not be counted, for one of these reasons: another session holds a lock; \
+             expressions of an index or of statistics call a user-defined function or compute constants; \
+             there are over 200 indexes; planning took long or raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
-            "the time of tuples is smaller than the noise: hits in shared buffers seemed to take as long",
+            "the time of tuples is smaller than the noise: hits in shared buffers alone seemed to take as \
+             long as the counts",
         )),
         None => result.lack(NoTime::Other("no tuples were found, or blocks had to be read")),
     }

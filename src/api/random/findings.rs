@@ -89,15 +89,15 @@ impl Findings {
             }
         } else if self.cold == Some(false) {
             let by_whom = match measured.cost.fetched {
-                Ok(_) => "where others had brought them",
+                Ok(_) => "others had brought the blocks there",
                 Err(_) => {
-                    "and without a count of the bytes fetched it is unknown whether others or the probe's \
-                     own readahead had brought them"
+                    "without a count of the bytes fetched it is unknown whether others or the probe's own \
+                     readahead had brought the blocks there"
                 }
             };
             caveats.doubt_since(
                 Doubt::NotCold,
-                format!("not cold: {shared} fetches found a buffer, {os} the OS cache, {by_whom}"),
+                format!("not cold: shared buffers served {shared} fetches, the OS cache {os}: {by_whom}"),
             );
         } else if os > 0 {
             caveats.note(format!("readahead around other fetches had brought in {os} of the blocks"));

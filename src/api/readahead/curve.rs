@@ -35,7 +35,7 @@ const OLD_DESCRIPTORS: &str =
     "sessions keep the window with which they opened a file: after a change, reconnect";
 
 /// Why a window of which nothing else is known has no figures.
-const NO_TURNS: &str = "no turn of it counted";
+const NO_TURNS: &str = "no turn of this window counted";
 const LEFT_OUT: &str = "left out, since turns take long here: give a longer duration";
 
 words! {
@@ -130,13 +130,15 @@ fn run(
 ) -> Outcome<MeasuredCurve> {
     let cap = gucs::depth(None, SLOTS)?;
     if cap < SLOTS {
-        let why = format!("this takes {SLOTS} requests in flight, but pg_io_probe.max_depth is {cap}");
+        let why = format!(
+            "readahead is measured with {SLOTS} requests in flight, but pg_io_probe.max_depth is {cap}"
+        );
         return Err(Failure::Unsupported(why));
     }
     relation.reads_of_device()?;
     let in_force = in_force.ok_or_else(|| {
         let notes = relation.placement.notes.join("; ");
-        Failure::Unsupported(format!("the setting in force is unknown: {notes}"))
+        Failure::Unsupported(format!("the present read_ahead_kb is unknown: {notes}"))
     })?;
     let mut opened = ProbedRelation::engine(SLOTS, ROOM_OF_SLOT)?;
     let engine = opened.kind.name();
@@ -184,10 +186,7 @@ impl MeasuredCurve {
             result.caveats.notes.extend(notes.iter().cloned());
             result.fill(tally, cache_ns.unwrap_or(0.0), relation);
             if is_kernel_lost {
-                result.lack(
-                    Doubt::Void,
-                    "the time of the page cache is unknown: the row kernel has no figures",
-                );
+                result.lack(Doubt::Void, "cache_us is unknown, since the row of mode kernel has no figures");
                 continue;
             }
             let window_blocks = result.window.unwrap_or(0) / block_size;
@@ -305,7 +304,7 @@ impl WindowResult {
                 self.figures = Some(figures);
             }
             None if tally.blocks() > 0 => {
-                self.lack(Doubt::Short, "what the page cache costs is not known yet: no figures are given");
+                self.lack(Doubt::Short, "the time of the page cache is not known yet: no figures are given");
             }
             None => match stop {
                 // Each row says by itself what stopped the curve.

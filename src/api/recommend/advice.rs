@@ -41,8 +41,8 @@ named! {
 }
 
 /// Why a value in force that seems worse than another one is neither kept nor left.
-pub(super) const SEEMS_BETTER: &str = "another value seems better, but the times differ too much to be \
-     sure: give it a longer duration and a larger max_bytes";
+pub(super) const SEEMS_BETTER: &str = "another value seems better, but the times vary too much to be \
+     sure: give the call a longer duration and a larger max_bytes";
 
 impl Setting {
     /// The settings that a tablespace may have of its own.
@@ -103,8 +103,8 @@ pub(super) type Found<T> = std::result::Result<T, Lacking>;
 pub(super) const NOT_COLD: Lacking = Lacking::Why(
     NEEDS_COLD,
     Text::Borrowed(
-        "not measured: it needs cold => true and EXECUTE on io_probe_evict, as it evicts the blocks that it \
-         reads from the OS cache",
+        "not measured: this needs cold => true and EXECUTE on io_probe_evict, since the blocks to be read \
+         are first evicted from the OS cache",
     ),
 );
 
@@ -185,14 +185,15 @@ pub(super) struct Statements {
 
 /// What `hides` begins with where a standby refuses the statement.
 pub(in crate::api) const ON_PRIMARY: &str = "to be run on the primary";
-const IN_TABLESPACE: &str = "the tablespace's own value overrides those of the server, a database, a role or \
-     a session, though SHOW still shows those; what ALTER SYSTEM sets is overridden by all of these";
+const IN_TABLESPACE: &str = "the tablespace's own value overrides the value of the server, a database, a \
+     role or a session, but SHOW does not show it; what ALTER SYSTEM sets gives way to a value of the \
+     tablespace, a database, a role or a session";
 /// What `why` adds where the statement is one of a tablespace.
 const UNSHOWN: &str = "; SHOW does not show a tablespace's own value, \\db+ does";
-const OF_CLUSTER: &str =
-    "the command line hides it, and what a database, a role or a session SETs, where that is allowed";
-const UNDO_UNKNOWN: &str =
-    "only a superuser may see what ALTER SYSTEM had set before: the statement in undo resets it";
+const OF_CLUSTER: &str = "a value on the server's command line overrides it; so does one of a database, a \
+     role or a session, where that is allowed";
+const UNDO_UNKNOWN: &str = "only a superuser may see what ALTER SYSTEM set before, so undo resets the \
+     setting instead of restoring that value";
 
 impl Recommendation {
     fn new(scope: &'static str, name: Option<String>, setting: Setting, applies: &'static str) -> Self {
@@ -469,7 +470,7 @@ fn alter_system((setting, value): &(&str, String)) -> String {
 /// What was so while advice with this doubt was measured.
 pub(in crate::api) fn told_beside(doubt: Doubt) -> &'static str {
     match doubt {
-        Doubt::Limited => "the cgroup's limit was near",
+        Doubt::Limited => "the I/O was near the cgroup's limit",
         Doubt::CpuQuota => "the CPU quota was used up",
         Doubt::Slowed => "the device slowed down",
         _ => "others used the device",

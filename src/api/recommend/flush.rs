@@ -34,9 +34,9 @@ const USUAL: u64 = (256 << 10) / pg_sys::BLCKSZ as u64;
 const LEAST_TURN: Duration = Duration::from_millis(10);
 
 /// What no turn shows of a change, to another size or to 0.
-const WRITTEN_AGAIN: &str = "blocks that are written again and again may reach the device more often";
-const LEFT_TO_THE_END: &str = "a long checkpoint may leave far more to the sync, or to what the kernel \
-     writes back by itself";
+const WRITTEN_AGAIN: &str = "blocks that are rewritten often may then reach the device more often";
+const LEFT_TO_THE_END: &str = "after a long checkpoint the sync, or the kernel's own writeback, may have far \
+     more to write";
 
 /// A row for each of these settings, measured on the largest relation that no strong lock keeps from us, and
 /// in its tablespace.
@@ -54,8 +54,8 @@ pub(super) fn rows(
         return Ok(rows.map(|(_, row)| row.keep(why)).collect());
     }
     if !recommend.request.writes {
-        let why = "not measured: it takes writes => true, which writes a scratch file in the tablespace of \
-             the largest table, makes others wait meanwhile, and needs EXECUTE on io_probe_sync";
+        let why = "not measured: this needs writes => true and EXECUTE on io_probe_sync; it writes a scratch \
+             file in the tablespace of the largest table, and others wait meanwhile";
         return Ok(rows.map(|(_, row)| row.without(NEEDS_WRITES, why)).collect());
     }
     let largest = TablespaceTarget::largest(places);
@@ -94,9 +94,9 @@ pub(super) fn completion_target(recommend: &RecommendCall<'_>) -> Option<Recomme
 /// Why all settings of writes are kept, whatever would be measured.
 fn needless() -> Option<&'static str> {
     if wal::sync_method().is_none() {
-        return Some("it does not count while fsync is off");
+        return Some("it has no effect while fsync is off");
     }
-    server::reads_direct().then_some("it does not count with debug_io_direct = data")
+    server::reads_direct().then_some("it has no effect with debug_io_direct = data")
 }
 
 /// The order in which a setting's writer writes.
@@ -165,7 +165,7 @@ impl Judge<'_> {
         let call = self.recommend.call;
         let limits = self.recommend.writes_limits;
         if limits.make_pauses() {
-            let why = "under a limit of the rate or of the device's time others would wait less";
+            let why = "with a limit of the rate or of the device's time, others wait less than without";
             return Err(Failure::Unsupported(why.to_owned()));
         }
         relation.reads_of_device()?;
@@ -219,19 +219,19 @@ impl Judge<'_> {
         let [reads, syncs] = [read, synced]
             .map(|of| [current, tried].map(|way| found.mean(way, of).unwrap_or(f64::NAN) / 1e6));
         let told = format!(
-            "while data files were written with {}, a read took over {:.1} ms for 1 % of the time, and with \
-             {} it took over {:.1} ms; the sync at the end took {:.1} ms and {:.1} ms",
-            shown(now),
+            "while data files were written, 1 % of the time went to reads of over {:.1} ms with {}, and of \
+             over {:.1} ms with {}; the sync at the end took {:.1} ms and {:.1} ms",
             reads[0],
-            shown(other),
+            shown(now),
             reads[1],
+            shown(other),
             syncs[0],
             syncs[1],
         );
         match judgement::flush_after(ratios(found, tried, current), other == 0) {
             FlushAfter::Unmeasured => row.unknown(self.why_none(order, found)),
             FlushAfter::SeemsBetter => row.unknown(SEEMS_BETTER),
-            FlushAfter::Keep => row.keep(format!("{told}, so that {} is not surely better", shown(other))),
+            FlushAfter::Keep => row.keep(format!("{told}, so {} is not clearly better", shown(other))),
             FlushAfter::Change => {
                 let aside = if other == 0 { LEFT_TO_THE_END } else { WRITTEN_AGAIN };
                 row.alter_text(shown(other), format!("{told}; {aside}"))
@@ -246,7 +246,7 @@ impl Judge<'_> {
         }
         let ways = (0..self.ways.len()).filter(|way| self.ways[*way].order == order);
         if ways.clone().any(|way| found.lacks_places(way)) {
-            return "the scratch file is too small: give it a larger pg_io_probe.scratch_limit".to_owned();
+            return "the scratch file is too small: raise pg_io_probe.scratch_limit".to_owned();
         }
         let short_by = ways.filter_map(|way| found.short_by(way)).reduce(f64::max);
         self.lacks_time(short_by.unwrap_or(2.0))
@@ -257,7 +257,7 @@ impl Judge<'_> {
     fn lacks_time(&self, times: f64) -> String {
         let needs = self.recommend.writes_limits.duration.mul_f64((1.1 * times).min(1e6));
         let longer = self.recommend.longer(Some(self.recommend.whole(needs, PARTS_OF_WRITES)));
-        format!("too little was written in too few turns: {longer}")
+        format!("too few turns counted, or too little was written in them: {longer}")
     }
 
     fn evidence(&self, order: WriteOrder, found: &Flushes) -> Vec<Value> {

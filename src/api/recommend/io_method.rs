@@ -213,6 +213,7 @@ fn measure(
         source: &relation.source,
         contenders: &field.contenders,
         steps: steps(recommend, relation),
+        most_blocks: server::most_pinned().unwrap_or(u64::MAX),
         verifies: server::setting(c"data_checksums").as_deref() == Some("on"),
         seed: seed(None),
         limits: recommend.methods_limits,
@@ -315,7 +316,7 @@ impl<'a> Judge<'a> {
             self.field.methods.iter().filter_map(|(_, place)| self.other_method(*place)).collect();
         match io_method(&others) {
             MethodChoice::Keep => {
-                row.keep(format!("no other method is surely faster by more than 5 %{}", self.in_words()))
+                row.keep(format!("no other method is over 5 % faster beyond the noise{}", self.in_words()))
             }
             MethodChoice::Change { to, gain } => {
                 let method = self.field.contenders[to].emulated;
@@ -408,7 +409,7 @@ impl<'a> Judge<'a> {
     fn most_combined(&self, row: Recommendation) -> Recommendation {
         // Reads grow with io_combine_limit, too.
         if self.now.combined < self.now.most_combined {
-            return row.keep("the lower io_combine_limit counts");
+            return row.keep("io_combine_limit is lower and takes effect");
         }
         let row =
             self.by_value(row, self.now.most_combined, &self.field.most_combined, 0, EMULATION_ERROR, &in_kb);
@@ -438,7 +439,7 @@ impl<'a> Judge<'a> {
         }
         let row = row.between(shown(found.low), shown(found.high));
         if found.holds_current {
-            return row.keep("no other value is surely faster by more than 5 %");
+            return row.keep("no other value is over 5 % faster beyond the noise");
         }
         let ratio = others.iter().find(|(value, _)| *value == found.value);
         let gain = ratio.map_or(1.0, |(_, ratio)| 1.0 / ratio.value);

@@ -216,7 +216,7 @@ impl RelationTimes {
 
     /// That times have no intervals, and which call has the time for them.
     fn no_intervals(&self) -> String {
-        format!("the times have no intervals: {}", self.longer)
+        format!("the times have no confidence intervals: {}", self.longer)
     }
 
     /// The times that the model needs, or why one is lacking.
@@ -238,7 +238,7 @@ impl RelationTimes {
             _ if self.concurrencies < 2 => {
                 "pg_io_probe.max_depth leaves no other concurrency to compare with".to_owned()
             }
-            Some(lacking) => format!("reads with gaps were not measured at all concurrencies: {lacking}"),
+            Some(lacking) => format!("reads with gaps were not measured at some concurrencies: {lacking}"),
             None => {
                 "the concurrency in force is over pg_io_probe.max_depth, so it was not measured".to_owned()
             }

@@ -76,7 +76,7 @@ impl FoundTables {
         {
             let mib = toast.bytes >> 20;
             return format!(
-                "{none}. The data lies in a TOAST table of {mib} MiB, for which no queries can be planned: \
+                "{none}. The data is in a TOAST table of {mib} MiB, for which no queries can be planned: \
                  io_probe_page_cost('{name}') measures it"
             );
         }
@@ -86,8 +86,8 @@ impl FoundTables {
         }
         let mib = bytes >> 20;
         format!(
-            "{none}. Its {count} smaller tables have {mib} MiB, but each is too small to be timed: make one \
-             of 256 MiB there, and pass its name"
+            "{none}. Its {count} smaller tables have {mib} MiB together, but each is too small to be timed: \
+             make one of 256 MiB there, and pass its name"
         )
     }
 }
@@ -111,7 +111,7 @@ impl TablespaceTarget {
             why_none.push_str("not measured: a temporary table is read through buffers of the session's own");
         } else if bytes < LEAST_BYTES {
             relations.clear();
-            why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to tell");
+            why_none.push_str("not measured: the relation has less than 8 MiB, which is too little to time");
         }
         let options = facts::tablespace_options(&spcname);
         Self { spcname, options, placement: probed.placement, relations, why_none, named: Some(rel) }

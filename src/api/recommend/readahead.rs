@@ -22,9 +22,9 @@ const LEAST_TURNS: u64 = 3;
 const EMULATION_ERROR: f64 = 0.08;
 
 const OF_DEVICE: &str =
-    "a boot or a rule of udev sets the old value again: udev_rule in evidence keeps the new one";
+    "a reboot or a udev rule sets the old value again: udev_rule in evidence keeps the new one";
 
-const KEEP: &str = "no other window surely makes a cold scan faster by over 5 %";
+const KEEP: &str = "no other window makes a cold scan over 5 % faster beyond the noise";
 
 /// A row for each disk, measured on the largest relation that lies on it; where no disk is known, for each
 /// tablespace.
@@ -61,8 +61,8 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     };
     if server::reads_direct() {
         return Ok(row.unknown(
-            "not measured: debug_io_direct makes the server read past the OS cache, where there is no \
-             readahead",
+            "not measured: debug_io_direct makes the server read past the OS cache, so the kernel reads \
+             nothing ahead",
         ));
     }
     let Some(relation) = relation else { return Ok(row.unknown(place.why_none().to_owned())) };
@@ -141,7 +141,7 @@ fn judge(
     let gain = now.ns_per_block / best.ns_per_block;
     let why = format!(
         "a cold scan that reads a block at a time is {gain:.2} times as fast with {} kB on {disk}; sessions \
-         notice after they reconnect",
+         use the new value after they reconnect",
         found.value
     );
     let (blockdev_setra, udev_rule) = readahead::lines(found.value, disk);
@@ -169,7 +169,7 @@ fn without_interval(
     if !others.is_empty() && now.is_some_and(is_no_faster) {
         return row.keep(KEEP);
     }
-    row.unknown(format!("too few turns counted for an interval: {longer}"))
+    row.unknown(format!("too few turns counted for a confidence interval: {longer}"))
 }
 
 fn point(window: &WindowResult) -> Option<WindowPoint> {

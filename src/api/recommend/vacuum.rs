@@ -80,7 +80,9 @@ pub(super) fn row(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) ->
             );
             row.between(to.to_string(), high.to_string()).alter(to.to_string(), why)
         }
-        _ => row.keep(format!("{told}; at twice the limit vacuum would leave others too little")),
+        _ => row.keep(format!(
+            "{told}; with twice the limit, vacuum would leave too little of the volume's rate to others"
+        )),
     };
     Ok(row.beside(doubt))
 }
@@ -107,7 +109,7 @@ fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64, volume_s: Option<f6
     };
     let name = qualified_name(table).unwrap_or_default();
     let allowed = format!(
-        "all autovacuum workers together may read at most {} MiB/s, or {} MiB/s if they change each page",
+        "all autovacuum workers together may read at most {} MiB/s, or {} MiB/s if they change every page",
         mib(read),
         mib(changed)
     );
@@ -117,7 +119,7 @@ fn told(costs: &VacuumCosts, table: pg_sys::Oid, bytes: f64, volume_s: Option<f6
     };
     let volume_s = volume_s.unwrap_or(f64::INFINITY);
     format!(
-        "{allowed}{volume}: to read all of {name} ({} MiB) takes {least}{}, to change all at least {}",
+        "{allowed}{volume}: reading all of {name} ({} MiB) takes {least}{}, changing each page at least {}",
         mib(bytes),
         time(costs.read_time(bytes, volume_s)),
         time(bytes / volume_s + bytes / changed)
@@ -141,7 +143,8 @@ fn measured(
 ) -> Found<(Interval, Option<Doubt>)> {
     let probed = place.open(recommend.call, relation)?;
     if recommend.limits.make_pauses() {
-        let why = "not measured: under a limit of the rate or of the device's time the volume reads less";
+        let why = "not measured: with a limit of the rate or of the device's time, the volume reads less \
+             than it can";
         return Err(Lacking::unknown(why));
     }
     let measure = || measure(recommend, &probed);

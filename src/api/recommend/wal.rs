@@ -29,8 +29,8 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Recommendation> {
     if !recommend.request.writes {
         return Ok(row.without(
             NEEDS_WRITES,
-            "not measured: it takes writes => true, which writes a scratch file beside the WAL, makes \
-             commits wait meanwhile, and needs EXECUTE on io_probe_sync",
+            "not measured: this needs writes => true and EXECUTE on io_probe_sync; it writes a scratch file \
+             beside the WAL, and commits wait meanwhile",
         ));
     }
     let cases = sync::cases(&[Section::WalSegment], wal::BLOCK_BYTES, &[1], None);
@@ -55,7 +55,7 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Recommendation> {
         .rests_on("fua", placement.leaves.iter().map(|leaf| leaf.fua).collect::<Vec<Option<bool>>>());
     let times: Vec<_> = measured.iter().filter_map(|(case, found)| time(case, found)).collect();
     let row = match io_probe_advise::sync_method(current, &times, WriteCache::of(&placement.leaves)) {
-        SyncMethod::Keep => row.keep("no other method is surely faster by over a tenth"),
+        SyncMethod::Keep => row.keep("no other method is over 10 % faster beyond the noise"),
         SyncMethod::Change { to, gain } => {
             let name = to.name();
             let why =
@@ -67,7 +67,8 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Recommendation> {
             method.name()
         )),
         SyncMethod::Unknown(method) => row.unknown(format!(
-            "{} is faster, but perhaps by a volatile cache: whether the device has one is not known",
+            "{} is faster, but perhaps only because of a volatile cache: it is not known whether the device \
+             has one",
             method.name()
         )),
         SyncMethod::Unmeasured => {

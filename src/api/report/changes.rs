@@ -25,9 +25,9 @@ pub(super) fn told(changes: &[Change]) -> Vec<String> {
     });
     let mut sentences: Vec<String> = changes.iter().filter_map(|change| moved(change, &earlier)).collect();
     sentences.extend(same.map(|names| format!("the same as in {earlier}, within 30 %: {names}")));
-    sentences.extend(early.map(|ratios| {
-        format!("now, as multiples of {earlier} (a verdict needs {MIN_RUNS} of them): {ratios}")
-    }));
+    sentences.extend(
+        early.map(|ratios| format!("ratio to {earlier} (a verdict needs {MIN_RUNS} of them): {ratios}")),
+    );
     sentences.extend(changes.iter().filter_map(not_known));
     sentences
 }
@@ -68,7 +68,7 @@ fn too_noisy(change: &Change) -> String {
     let ChangesRow { item, ratio, noise_pct, remark, .. } = &change.row;
     let [ratio, noise] = [ratio, noise_pct].map(|of| of.map_or("?".to_owned(), count));
     let remark = remark.as_deref().unwrap_or_default();
-    format!("{item}: can't tell, as it is {ratio} times what it was and the noise is {noise} %: {remark}")
+    format!("{item}: can't tell ({remark}): it is {ratio} times what it was, the noise is {noise} %")
 }
 
 /// The range in which the figure of a line would be called the same as before; None if that is not known.

@@ -54,9 +54,9 @@ const AGAIN: u32 = 8;
 /// A device that gives less than this share of the reads a second that it gave at first has slowed down.
 const SLOWED: f64 = 0.5;
 
-const SLOWED_DOWN: &str = "The device slowed down in the middle: a volume does that when its burst credits \
-                           run out, and any device when others use it. The figures mix both speeds. \
-                           Call the report again now to measure the lower one.";
+const SLOWED_DOWN: &str = "The device slowed down during the report. A volume does that when its burst \
+                           credits run out; any device does when others use it. The figures mix both speeds. \
+                           Call the report again now to measure the lower speed.";
 
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
@@ -73,9 +73,9 @@ const FASTEST_FLUSH_US: f64 = 10.0;
 
 /// Why it is not known how far to trust a report.
 const UNSEEN: &str = "it is not known what others did meanwhile";
-const UNTOUCHED: &str = "the probes are not known to have read or written any device";
+const UNTOUCHED: &str = "it is not known whether the probes used any device";
 
-const NO_TABLE: &str = "there is no table of yours to read: name one, io_probe_report('tbl')";
+const NO_TABLE: &str = "no table was found that you may read: name one, io_probe_report('tbl')";
 
 /// What is measured of writes, as missing lines name it.
 const OF_WRITES: [&str; 2] = ["writes", "mixed load"];
@@ -83,7 +83,7 @@ const OF_WRITES: [&str; 2] = ["writes", "mixed load"];
 /// Doubts of figures that might have been better.
 const MADE_WORSE: [Doubt; 2] = [Doubt::Limited, Doubt::Others];
 
-const OTHERS_IN_ROWS: &str = "others used the device during a part of it: repeat later";
+const OTHERS_IN_ROWS: &str = "others used the device for part of the time: repeat later";
 
 /// What a report measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +199,8 @@ impl Measurements {
         self.data_writes(&mut found, rel);
         if let Some(left) = left.filter(|left| *left < self.duration) {
             let (left, whole) = (figure(left.as_secs_f64()), figure(self.duration.as_secs_f64()));
-            found.missing("time", &format!("statement_timeout left {left} s, but this may take {whole} s"));
+            let why = format!("statement_timeout left {left} s, but a report may take {whole} s");
+            found.missing("time", &why);
         }
         let elapsed_s = self.began.elapsed().as_secs_f64();
         found.others = others.moved();
@@ -319,7 +320,7 @@ impl Measurements {
         {
             found.say(
                 "latency",
-                format!("One read in a hundred takes {:.0} times the median.", high / median),
+                format!("One read in a hundred takes at least {:.0} times the median.", high / median),
             );
         }
     }
@@ -491,9 +492,10 @@ impl ReportDraft {
         let p99 = p99.marked(Some(Mark::InUse), &row.caveats.doubt);
         self.push(promise_unless_paced(p99, promised.commit_p99_us, false, &row.caveats));
         let Some(us) = row.op_us else { return self.missing("commits", &why_none(&row.caveats)) };
-        let p99 = row.p99_us.map_or(String::new(), |p99| format!(", one in a hundred {}", time(p99)));
+        let p99 = row.p99_us.map(|p99| format!("; one in a hundred waits at least {}", time(p99)));
+        let p99 = p99.unwrap_or_default();
         let doubt = if us < FASTEST_FLUSH_US {
-            ": no storage is that fast, so something keeps it in memory"
+            ": no storage is that fast, so something keeps the WAL in memory"
         } else {
             ""
         };
@@ -507,7 +509,7 @@ impl ReportDraft {
         if device_pct < MOSTLY {
             let part = 100.0 - device_pct;
             let why = match cold {
-                true => "it could not be evicted, or others read it meanwhile",
+                true => "the table could not be evicted, or others read it meanwhile",
                 false => "cold => true evicts the table first",
             };
             self.say("scan", format!("{part:.0} % of PostgreSQL's scan came from memory: {why}."));
@@ -531,9 +533,9 @@ impl ReportDraft {
     fn what_slows_scans(&self, cold: bool) -> &'static str {
         match self.changes_readahead {
             Some(true) => ": look at the advice on read_ahead_kb",
-            Some(false) => ": another readahead would gain little, so the processor may hold it back",
-            None if cold => ": readahead or the processor holds it back",
-            None => ": readahead or the processor holds it back. cold => true measures readahead",
+            Some(false) => ": another readahead would gain little, so the processor may be the limit",
+            None if cold => ": readahead or the processor is the limit",
+            None => ": readahead or the processor is the limit. cold => true measures readahead",
         }
     }
 
@@ -546,7 +548,7 @@ impl ReportDraft {
             "reads",
             match shape {
                 Shape::Flat(point) => format!(
-                    "About {} reads a second at any depth from {} on: the volume is limited, or the device \
+                    "About {} reads per second at any depth from {} on: the volume is limited, or the device \
                      gives no more.",
                     count(point.iops.value),
                     point.depth
@@ -554,7 +556,9 @@ impl ReportDraft {
                 Shape::Knee(point) => {
                     format!("{}; a greater depth gains little, if anything.", told_over_one(point, of_one))
                 }
-                Shape::Rising(point) => format!("{}, and still growing.", told_over_one(point, of_one)),
+                Shape::Rising(point) => {
+                    format!("{}; a greater depth may give more.", told_over_one(point, of_one))
+                }
             },
         );
     }
@@ -593,7 +597,7 @@ impl ReportDraft {
         };
         let others = advice.beside.map_or(String::new(), |doubt| format!(", but {}", told_beside(doubt)));
         let place = if advice.on_primary { format!(", {ON_PRIMARY}") } else { String::new() };
-        let unshown = if row.scope == "tablespace" { ", which SHOW will not show" } else { "" };
+        let unshown = if row.scope == "tablespace" { "; SHOW does not show it" } else { "" };
         let finding = match &row.statement {
             Some(_) => format!("{current} -> {recommended}{alike}{others}{place}{unshown}"),
             None => format!("keep {current}{alike}{others}"),
@@ -657,7 +661,7 @@ impl ReportDraft {
             }
         }
         let lines = told.into_iter().map(|(word, why, parts)| {
-            Line::fact(ReportSection::Trust, word, format!("{}, since {why}", parts.join(", ")))
+            Line::fact(ReportSection::Trust, word, format!("{}, because {why}", parts.join(", ")))
         });
         let lines: Vec<Line> = lines.collect();
         if lines.is_empty() {
@@ -695,7 +699,7 @@ impl ReportDraft {
     fn by_others(&self, (own, others): (u64, u64), steal: Option<f64>) -> String {
         let moved = (others > 0 && own > 0).then(|| {
             let share = 100.0 * others as f64 / (own + others) as f64;
-            format!("{share:.0} % of the disk traffic was not the probes' ({})", self.who(others))
+            format!("others caused {share:.0} % of the disk traffic ({})", self.who(others))
         });
         let stolen = steal.filter(|steal| *steal > 10.0);
         let stolen =
@@ -720,7 +724,7 @@ impl ReportDraft {
         let held_back = self.all_held_back();
         let slowed = self.slowed.then(|| (Trust::Poor, "the device slowed down meanwhile".to_owned()));
         let quota = held_back.quota_sentence().map(|short| (Trust::Poor, short));
-        let limit = "the device came near the cgroup's limit: figures may be those of the limit";
+        let limit = "the device came near the cgroup's limit: the figures may show the limit";
         let limited = (!held_back.limits.is_empty()).then(|| (Trust::Fair, limit.to_owned()));
         slowed.into_iter().chain(quota).chain(limited).collect()
     }
@@ -752,7 +756,7 @@ impl ReportDraft {
     /// Why it can't be told whether a promise is kept.
     fn why_open(&self, line: &Line) -> &'static str {
         match line {
-            _ if line.doubt.has(Doubt::Short) => "its turns were short",
+            _ if line.doubt.has(Doubt::Short) => "the measurement was short",
             _ if self.slowed => "the device slowed down meanwhile",
             _ if line.doubt.has(Doubt::Paced) && line.section != ReportSection::P99 => {
                 "a limit sets the rate"
@@ -761,7 +765,7 @@ impl ReportDraft {
             _ if self.is_poor(line) => "others or a limit may have slowed it (see TRUST)",
             _ if line.doubt.has(Doubt::Limited) => "a limit of the cgroup slowed the device",
             _ if line.doubt.has(Doubt::Others) => "others used the device meanwhile",
-            _ => "the difference is within the error",
+            _ => "the difference is within the error of measurement",
         }
     }
 
@@ -784,9 +788,10 @@ impl ReportDraft {
             }
             Some(true) => "as promised".to_owned(),
             Some(false) => "not as promised".to_owned(),
-            None => format!("can't tell whether as promised, as {}", self.why_open(line)),
+            None => format!("can't tell whether as promised: {}", self.why_open(line)),
         };
-        Some(format!("{what}{depth}: {verb} ({} {}, of {}).", count(value), line.unit(), count(promised)))
+        let (value, promised) = (count(value), count(promised));
+        Some(format!("{what}{depth}: {verb} ({value} {}, promised {promised}).", line.unit()))
     }
 
     fn promises(&mut self, elapsed_s: f64) {
@@ -824,7 +829,7 @@ fn told_over_one(point: DepthPoint, of_one: Option<f64>) -> String {
     let iops = point.iops.value;
     let times =
         of_one.map(|one| format!(", {:.1} times as many as with one", iops / one)).unwrap_or_default();
-    format!("{} reads a second with {} in flight{times}", count(iops), point.depth)
+    format!("{} reads per second with {} in flight{times}", count(iops), point.depth)
 }
 
 /// Reads a second; None where others or a rate limit had a part in it.

@@ -43,7 +43,7 @@ impl<'a> LoadMap<'a> {
 
     /// What a picture of it is called.
     pub(super) fn title(&self) -> String {
-        format!("{} of reads beside writes, us, percent of each alone", self.what)
+        format!("{} of reads beside writes, us; loads in % of the rate alone", self.what)
     }
 
     /// The least and the greatest value of loads that were carried.

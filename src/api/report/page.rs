@@ -95,8 +95,8 @@ fn charts(lines: &[Line], changes: &[Change]) -> Vec<(String, String)> {
     let bars = |section| -> Vec<Bar> { of(lines, section).filter_map(bar).collect() };
     [
         ("Scans, MiB/s", plots::bars(&bars(ReportSection::Scan))),
-        ("Random reads a second, by requests in flight", plots::curve(&bars(ReportSection::Depth))),
-        ("99th percentile of their latencies, us", plots::curve(&bars(ReportSection::P99))),
+        ("Random reads per second, by requests in flight", plots::curve(&bars(ReportSection::Depth))),
+        ("99th percentile of the latencies of random reads, us", plots::curve(&bars(ReportSection::P99))),
         ("Cold scan, MiB/s, by readahead in kB", plots::curve(&bars(ReportSection::Readahead))),
         ("Flush of one WAL block, us (less is better)", plots::bars(&bars(ReportSection::Commit))),
     ]

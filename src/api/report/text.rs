@@ -16,7 +16,7 @@ pub(super) fn render(lines: &[Line], changes: &[Change]) -> String {
     let mut text = TextPage::default();
     text.head(lines);
     text.figures(lines);
-    text.bars(lines, ReportSection::Depth, "Random reads a second, by requests in flight");
+    text.bars(lines, ReportSection::Depth, "Random reads per second, by requests in flight");
     text.bars(lines, ReportSection::Readahead, "MiB/s of a cold scan, by readahead in kB");
     if let Some(map) = LoadMap::find(lines) {
         text.map(&map);

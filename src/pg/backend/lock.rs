@@ -27,7 +27,7 @@ impl ProbeLock {
             return Ok(lock);
         }
         let error = Error::in_use("another probe is running").hint(
-            "Two probes would measure each other. Try again later, or wait with \
+            "Two probes at a time would disturb each other. Try again later, or wait with \
              options => '{\"wait\": true}'.",
         );
         Err(match holder() {

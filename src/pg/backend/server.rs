@@ -155,6 +155,11 @@ pub(crate) fn shared_buffers() -> f64 {
     f64::from(unsafe { pg_sys::NBuffers })
 }
 
+/// Most shared buffers that the scans of a process may hold, where they run ahead (from 18 on).
+pub(crate) fn most_pinned() -> Option<u64> {
+    compat::most_pinned()
+}
+
 /// How many kB a sequential scan of this server reads at a time, where it may be more than a block (from 17
 /// on).
 pub(crate) fn scan_read_kb() -> Option<u64> {

@@ -51,7 +51,7 @@ const LONGEST_HOLD: Duration = Duration::from_millis(50);
 pub(in crate::pg) const LONGEST_PLANNING: Duration = Duration::from_millis(250);
 
 /// Why a slower table is left out.
-pub(crate) const SLOW: &str = "planning a query of this table takes over a quarter of a second";
+pub(crate) const SLOW: &str = "planning a query of this table takes more than 250 ms";
 
 /// What the planner is told to assume.
 #[derive(Debug, Clone)]
@@ -182,8 +182,9 @@ pub(crate) fn check_plannable(table: pg_sys::Oid) -> Result<(), &'static str> {
         Ok(Some(_)) => Ok(()),
         Err(NotDone::Slow) => Err(SLOW),
         _ => {
-            Err("its queries could not be planned: another session holds a lock, expressions of an index or \
-             statistics call a user-defined function or compute constants, or planning raised an ERROR")
+            Err("its queries could not be planned, for one of these reasons: another session holds a lock; \
+             expressions of an index or of statistics call a user-defined function or compute constants; \
+             planning raised an ERROR")
         }
     }
 }

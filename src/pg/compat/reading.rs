@@ -90,6 +90,17 @@ fn pinned_by_bitmap(concurrency: u32) -> u32 {
     (concurrency + 1) * u32::try_from(combined).unwrap_or(1)
 }
 
+/// Most shared buffers that the read streams of a process may hold: its share of all.
+#[cfg(any(feature = "pg18", feature = "pg19"))]
+pub(in crate::pg) fn most_pinned() -> Option<u64> {
+    // SAFETY: reads what was computed at the start of this process.
+    Some(unsafe { pg_sys::GetPinLimit() }.into())
+}
+#[cfg(not(any(feature = "pg18", feature = "pg19")))]
+pub(in crate::pg) fn most_pinned() -> Option<u64> {
+    None
+}
+
 /// Reads a block, and lets go of it. Returns the buffer that it is in.
 ///
 /// # Safety

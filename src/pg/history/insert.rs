@@ -71,11 +71,11 @@ pub(crate) fn insert(
                  FROM jsonb_array_elements(CASE jsonb_typeof(part.value) WHEN 'array' THEN part.value END) \
              ) AS inner_part WHERE part.level < {MOST_LEVELS} \
          ), wrong (why) AS ( \
-             SELECT 'it must have the texts started_at, object and system_identifier, the objects args and \
-                 settings, the arrays of objects leaves and rows, and the status ok, failed or skipped' \
+             SELECT 'it must have started_at, object and system_identifier as texts, args and settings as \
+                 objects, leaves and rows as arrays of objects, and the status ok, failed or skipped' \
              WHERE NOT jsonb_path_exists($1, '{RESULT}') \
              UNION ALL \
-             SELECT 'its started_at is more than a day ahead' FROM run \
+             SELECT 'its started_at is more than a day in the future' FROM run \
              WHERE started_at > now() + '1 day'::interval \
              UNION ALL \
              SELECT left(name, 100) || ' is nested too deep' FROM part WHERE level = {MOST_LEVELS} \

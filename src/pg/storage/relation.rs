@@ -145,7 +145,7 @@ impl Relation {
             return Ok(());
         }
         Err(Error::unmet(format!("\"{}\" has triggers, or foreign keys refer to it", self.name()))
-            .detail("They would run with the rights of its owner.")
+            .detail("They would run with the rights of the table's owner.")
             .hint("Drop them, and REVOKE TRIGGER and REFERENCES from those who made them."))
     }
 

@@ -213,7 +213,7 @@ fn what_is_lacking_is_named() {
     let all = page_times(&[(0.5, 16, 32.0)]);
     let lacks = |times: PageTimes| Times::of(&times, 1e6, WINDOW).err();
     assert_eq!(lacks(all.clone()), None);
-    assert_eq!(lacks(PageTimes { tuple: None, ..all.clone() }), Some("the tuples"));
+    assert_eq!(lacks(PageTimes { tuple: None, ..all.clone() }), Some("the time per tuple"));
     assert_eq!(lacks(PageTimes { sparse: Vec::new(), ..all.clone() }), Some("reads with gaps"));
     assert_eq!(lacks(PageTimes { device_random: None, ..all.clone() }), Some("random reads from the device"));
     assert_eq!(lacks(PageTimes { shared: None, ..all }), Some("a hit in shared buffers"));

@@ -95,7 +95,7 @@ pub(super) fn of_device(io: &Hierarchy, device: DeviceNumber, name: &str) -> Vec
         let limit = if is_of_bytes {
             format!("{}/s", size(per_second))
         } else {
-            format!("{per_second} requests a second")
+            format!("{per_second} requests per second")
         };
         let sentence = format!("the cgroup of the server limits {what} of {name} to {limit} ({file})");
         found.push(IoLimit { is_of_reads: what == "reads", is_of_bytes, per_second, sentence });

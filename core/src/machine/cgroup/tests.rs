@@ -81,7 +81,7 @@ fn the_tightest_limit_up_the_tree_binds() {
         cgroup.device_notes("vda", number("254:0")),
         [
             "the cgroup of the server limits reads of vda to 100 MiB/s (io.max)",
-            "the cgroup of the server limits reads of vda to 400 requests a second (io.max)",
+            "the cgroup of the server limits reads of vda to 400 requests per second (io.max)",
             "the cgroup of the server limits writes of vda to 1.5 MiB/s (io.max)",
         ]
     );
@@ -148,7 +148,7 @@ fn version_1_has_files_of_its_own() {
         [
             // Not to that of the group above: in this version it does not hold here.
             "the cgroup of the server limits reads of loop0 to 20 MiB/s (blkio.throttle.read_bps_device)",
-            "the cgroup of the server limits writes of loop0 to 30 requests a second \
+            "the cgroup of the server limits writes of loop0 to 30 requests per second \
              (blkio.throttle.write_iops_device)",
         ]
     );

@@ -101,7 +101,7 @@ fn describe(leaf: LeafFound, roots: &Roots, notes: &mut Vec<String>) -> Vec<Leaf
     if paths.is_empty() {
         return vec![leaf];
     }
-    notes.push(format!("{name} is an NVMe multipath device, shown by its paths"));
+    notes.push(format!("{name} is an NVMe multipath device: its paths are shown instead"));
     // What limits the head limits its paths together.
     let above: Vec<String> = leaf.above.into_iter().chain([name]).collect();
     paths.into_iter().map(|disk| LeafFound { disk, above: above.clone() }).collect()

@@ -260,7 +260,7 @@ fn an_nvme_multipath_device_is_shown_by_its_paths() {
     assert_eq!((placement.top.as_deref(), placement.read_ahead_kb), (Some("nvme0n1p1"), Some(128)));
     assert_eq!(leaves(&placement), ["nvme0c0n1", "nvme0c1n1"]);
     assert_eq!(placement.leaves[1].counters(&fixture.roots()).unwrap().reads.completed, 7);
-    assert_eq!(placement.notes, ["nvme0n1 is an NVMe multipath device, shown by its paths"]);
+    assert_eq!(placement.notes, ["nvme0n1 is an NVMe multipath device: its paths are shown instead"]);
 }
 
 #[test]

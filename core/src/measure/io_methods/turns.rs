@@ -70,6 +70,8 @@ pub struct MethodsRun<'a> {
     pub contenders: &'a [Contender],
     /// Steps of [`super::Work`] for each block of a bitmap scan, and of a scan of the whole table.
     pub steps: [u64; 2],
+    /// Most blocks in flight of a scan, which holds a buffer for each.
+    pub most_blocks: u64,
     /// Does the server verify what it reads?
     pub verifies: bool,
     /// Decides which blocks a bitmap scan reads.
@@ -317,8 +319,12 @@ impl<'a> Turns<'_, 'a> {
         budget: &mut Budget<'_>,
     ) -> Result<Spent> {
         let steps = self.run.steps[usize::from(!has_gaps)];
-        let reads = combined(blocks, contender.combined, self.run.source);
-        let stream = Stream { reads, depth: contender.depth, has_gaps, steps, verifies: self.run.verifies };
+        let combining = contender.combined.min(self.run.most_blocks);
+        let reads = combined(blocks, combining, self.run.source);
+        // A read begins as soon as there are buffers for its blocks: one more is mostly on its way.
+        let blocks_of_read = if has_gaps { 1 } else { combining.max(1) };
+        let depth = contender.depth.min(self.run.most_blocks.div_ceil(blocks_of_read) as usize);
+        let stream = Stream { reads, depth, has_gaps, steps, verifies: self.run.verifies };
         emulation.read(&stream, &mut |waited| {
             // An interrupt unwinds; other reasons wait for the end of the turn.
             let _ = budget.caller_stop();
@@ -438,6 +444,7 @@ mod tests {
             source: &relation.source,
             contenders,
             steps: [1, 10],
+            most_blocks: 100,
             verifies: true,
             seed: 1,
             limits: Limits { duration: Duration::from_secs(60), max_bytes, ..Limits::none() },

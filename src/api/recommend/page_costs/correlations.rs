@@ -79,15 +79,20 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         cell.sequential, cell.random
     );
     if *holds_current {
-        let order = if locality.is_in_order() { " or hiding row order" } else { "" };
-        return row.keep(format!("{} {at}; {NOTHING_BETTER} without harming a query{order}", told(regret)));
+        let order = if locality.is_in_order() { " or hiding that the rows are in order" } else { "" };
+        return row.keep(format!(
+            "{} {at}; {NOTHING_BETTER} without making a query much slower{order}",
+            told(regret)
+        ));
     }
-    let near =
-        format!("rows next to each other in the index lie within about {:.0} blocks", locality.stretch);
+    let near = format!(
+        "rows next to each other in the index are stored within about {:.0} blocks",
+        locality.stretch
+    );
     let far = match locality.reach {
-        None => "lie anywhere in the table".to_owned(),
+        None => "are stored anywhere in the table".to_owned(),
         Some(Reach { pages, places }) => {
-            format!("come from about {pages:.0} blocks, at {places:.0} places of the table, at a time")
+            format!("come from about {pages:.0} blocks at a time, in {places:.0} places of the table")
         }
     };
     let lie = match 100.0 * locality.scattered {
@@ -124,10 +129,10 @@ fn told(Regret { cold, warm, .. }: &Regret) -> String {
     )
 }
 
-const HIDES: &str = "it counts in sessions that have loaded the library (session_preload_libraries = \
-     'pg_io_probe') and have pg_io_probe.correct_correlation on, until the table is rewritten, has a fifth \
-     more or fewer rows, or ANALYZE finds another correlation; it also weighs in joins and in scans for an \
-     order";
+const HIDES: &str = "it takes effect in sessions that have loaded the library (session_preload_libraries = \
+     'pg_io_probe') and have pg_io_probe.correct_correlation on; it no longer does once the table is \
+     rewritten, or its number of rows changes by over 20 %, or the correlation by ANALYZE by over 0.1; it \
+     also affects joins, and index scans that are planned for their order";
 
 /// Statements that tell the planner: for all alike indexes, or else it would pick another one of them.
 fn statements(index: &Probed, value: f64) -> Statements {

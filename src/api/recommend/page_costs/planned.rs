@@ -32,7 +32,7 @@ const NUMBERS: [&str; 6] = ["smallint", "integer", "bigint", "numeric", "real", 
 /// counts less then.
 const REPEATS: usize = 4;
 
-const NO_TIME: &str = "there was no time left for it";
+const NO_TIME: &str = "there was no time left to ask the planner";
 
 /// Longest time of a series of questions to the planner.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -185,15 +185,16 @@ impl Inquiry {
         let premises: Vec<Premise> = cells.iter().copied().map(premise).collect();
         let queries: Vec<TableQuery> = self.queries.iter().map(|query| query.query.clone()).collect();
         let picks = planner::picks(&queries, &premises, patience).ok_or_else(|| {
-            "every tablespace has page costs of its own, which the planner would take in their place"
+            "every tablespace has page costs of its own, which the planner would use instead of those tried"
                 .to_owned()
         })?;
         if picks.iter().all(Option::is_none) {
             return Err(if patience.is_over() {
                 NO_TIME.to_owned()
             } else {
-                "none of the queries could be planned: another session holds a lock, expressions of indexes \
-                 or statistics call user-defined functions or compute constants, or planning raised an ERROR"
+                "none of the queries could be planned, for one or more of these reasons: another session \
+                 holds a lock; expressions of indexes or of statistics call user-defined functions or \
+                 compute constants; planning raised an ERROR"
                     .to_owned()
             });
         }
@@ -314,13 +315,12 @@ impl Question<'_> {
         let Self { cells, concurrencies, in_force, times, .. } = *self;
         let started = Instant::now();
         if known.is_empty() {
-            let why = "no table there has an index and statistics by which the planner could be asked";
+            let why = "no table has an index and the statistics that made-up queries need";
             return Err(why.to_owned());
         }
         let (probed, unasked) = self.look_at(known, patience);
         if probed.is_empty() {
-            let of_none =
-                "it is not known for any index there where its rows lie: io_probe_correlation says why";
+            let of_none = "for no index is it known where its rows are stored: io_probe_correlation says why";
             return Err(if unasked.unknown.is_empty() { NO_TIME } else { of_none }.to_owned());
         }
         let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
@@ -336,7 +336,8 @@ impl Question<'_> {
         let joint = match joint(&mut planner, &regrets, &at, times) {
             Some(joint) => joint,
             None => {
-                let chosen = regrets.choose(&at).ok_or_else(|| "no query tells".to_owned())?;
+                let chosen =
+                    regrets.choose(&at).ok_or_else(|| "no query tells the settings apart".to_owned())?;
                 planner.patience.renew(time_for_a_series(self.call));
                 let Settings { cell, concurrency } = chosen.settings;
                 let correlations = (0..inquiry.indexes.len())
@@ -422,7 +423,8 @@ impl Unasked {
 pub(super) const NO_TIME_FOR_IT: &str = "\
     there was no time left for this index: give the call a longer duration, with a larger \
     pg_io_probe.max_duration, or name the index's table";
-pub(super) const WHERE_UNKNOWN: &str = "it is not known where its rows lie: io_probe_correlation says why";
+pub(super) const WHERE_UNKNOWN: &str =
+    "it is not known where its rows are stored: io_probe_correlation says why";
 
 fn table_name(index: &IndexFacts) -> (u32, String) {
     let [schema, table, _] = &index.names;

@@ -19,7 +19,7 @@ const THE_UNIT: &str = "it is the unit in which the other costs are given";
 const NOT_BY_PLANS: &str = "the planner's plans could not be judged";
 
 /// Why a value stays.
-pub(super) const NOTHING_BETTER: &str = "no other value surely gains over 5 %";
+pub(super) const NOTHING_BETTER: &str = "no other value gains over 5 % beyond the noise";
 
 impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {
@@ -49,7 +49,7 @@ impl Advice<'_> {
     }
 
     fn lacking(&self, row: Recommendation) -> Recommendation {
-        self.without_times(row, self.measured.why_lacking("one has no interval"))
+        self.without_times(row, self.measured.why_lacking("one has no confidence interval"))
     }
 
     fn without_times(&self, row: Recommendation, why: String) -> Recommendation {
@@ -101,9 +101,12 @@ impl Advice<'_> {
         let (queries, left_out) = (answers.regrets.queries(), &answers.left_out);
         let told = if matters_to_queries { told_both } else { told_gaps };
         let lead = if matters_to_queries {
-            format!("of {queries} queries over your tables ")
+            format!("for {queries} queries over your tables, ")
         } else {
-            format!("in none of {queries} queries over your tables is a bitmap scan surely the fastest: ")
+            format!(
+                "for {queries} queries over your tables, the setting changes the mean time of the best plans \
+                 by 5 % at most; "
+            )
         };
         let why = format!("{lead}{}", told(&scores));
         if plateau.holds_current {
@@ -200,7 +203,7 @@ fn told_gaps(scores: &Scores) -> String {
 fn told_both(scores: &Scores) -> String {
     let queries = percent_over(scores.queries);
     format!(
-        "the best plans take {queries} longer with cold caches than at the best value for each, and {}",
+        "the best plans take {queries} longer with cold caches than with the best value for each, and {}",
         told_gaps(scores)
     )
 }

@@ -153,12 +153,12 @@ impl ReportDraft {
         let times = if depth > 1 { format!(", {times:.1} times as many as with one") } else { String::new() };
         let small = several.scratch_mib.filter(|_| several.caveats.doubt.has(Doubt::Small));
         let cache = small.map_or(String::new(), |mib| {
-            format!("; a cache of the device may take all {mib} MiB of the file that was written")
+            format!("; a cache of the device may hold all of the {mib} MiB file")
         });
         let beside = beside_others(&several.caveats);
         self.say(
             "writes",
-            format!("{} random writes a second with {depth} in flight{beside}{times}{cache}.", count(most)),
+            format!("{} random writes per second with {depth} in flight{beside}{times}{cache}.", count(most)),
         );
     }
 
@@ -242,8 +242,8 @@ fn beside_writes(cells: &[&MixRow], reads: u32) -> Option<String> {
     let rows = [carried(cells, reads, BESIDE)?, carried(cells, reads, 0)?];
     let (which, beside, alone) = compared(rows.map(|row| [row.r_p99_us, row.r_p50_us]))?;
     Some(format!(
-        "With reads at {reads} % of their top rate, {which} over {beside} beside writes at {BESIDE} % of \
-         theirs, over {alone} without writes"
+        "Reads at {reads} % of their top rate: {which} over {beside} beside writes at {BESIDE} % of the top \
+         write rate, and over {alone} without writes"
     ))
 }
 
@@ -253,13 +253,13 @@ fn beside_reads(cells: &[&MixRow]) -> Option<String> {
     let Some(with) = carried(cells, BESIDE, BESIDE) else {
         return Some(format!(
             "One session that commits at {BESIDE} % of its top rate does not keep up beside reads at \
-             {BESIDE} % of theirs"
+             {BESIDE} % of the top read rate"
         ));
     };
     let (which, beside, alone) = compared([with, without].map(|row| [row.w_p99_us, row.w_p50_us]))?;
     Some(format!(
-        "With one session that commits at {BESIDE} % of its top rate, {which} over {beside} beside reads at \
-         {BESIDE} % of theirs, over {alone} without reads"
+        "Commits of one session at {BESIDE} % of its top rate: {which} over {beside} beside reads at \
+         {BESIDE} % of the top read rate, and over {alone} without reads"
     ))
 }
 
@@ -292,12 +292,14 @@ fn mib_written(cell: &&MixRow) -> f64 {
 fn kept_up(bend: &MixRow, cells: &[&MixRow]) -> String {
     let most = SHARES[SHARES.len() - 1];
     if cells.iter().all(|cell| cell.carried == Some(true) && cell.caveats.doubt.unusable().is_none()) {
-        return format!("The volume keeps up with reads and writes at once, {most} % of each alone");
+        return format!(
+            "The volume keeps up with reads and writes at once, each at {most} % of its rate alone"
+        );
     }
     match (bend.read_pct, bend.write_pct) {
         (Some(reads), Some(writes)) => format!(
             "The volume keeps up with reads at {reads} % and writes at {writes} % of the rate that each \
-             reaches alone, but with no greater load that was tried"
+             reaches alone, but not with any greater load that was tried"
         ),
         _ if cells.iter().any(|cell| cell.carried == Some(false)) => {
             "Each load that was tried was too much for the volume".to_owned()

@@ -32,8 +32,8 @@ pub(crate) fn define_setting() {
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             NAME,
-            c"Where parallel workers count for io_probe_explain.",
-            c"A call sets it while it runs. Nobody else can set it.",
+            c"Tells parallel workers where to put their counts for io_probe_explain.",
+            c"io_probe_explain sets it while a query runs. Nobody else can set it.",
             &SETTING,
             GucContext::Suset,
             flags,

@@ -74,7 +74,7 @@ fn lock(index: pg_sys::Oid) -> Result<(Relation, pg_sys::Oid)> {
         return Err(not_a_btree(&relation.name()));
     }
     if table.to_u32() < pg_sys::FirstNormalObjectId {
-        return Err(Error::unsupported(format!("\"{}\" is an index of a catalog", relation.name())));
+        return Err(Error::unsupported(format!("\"{}\" is an index of a system catalog", relation.name())));
     }
     // SAFETY: a lookup in a catalog.
     if unsafe { pg_sys::get_rel_relkind(table) } as u8 == pg_sys::RELKIND_TOASTVALUE {
@@ -94,7 +94,7 @@ fn table_of_corrections() -> Result<(pg_sys::Oid, String)> {
         from_own("pg_class", "c")
     );
     names::rows(&query, &[]).into_iter().next().ok_or_else(|| {
-        Error::unmet("the extension has no table of corrections")
+        Error::unmet("the extension has no table io_probe_corrections")
             .hint("Run ALTER EXTENSION pg_io_probe UPDATE.")
     })
 }
@@ -149,7 +149,7 @@ fn check_may_maintain(table: pg_sys::Oid) -> Result<()> {
         return Ok(());
     }
     let name = relation_name(table).unwrap_or_default();
-    let needed = if compat::HAS_MAINTAIN { "MAINTAIN on the table" } else { "the table's ownership" };
+    let needed = if compat::HAS_MAINTAIN { "MAINTAIN on the table" } else { "ownership of the table" };
     Err(Error::denied(format!("permission denied for table {name}"))
         .detail(format!("io_probe_correct needs {needed}.")))
 }

@@ -58,11 +58,11 @@ impl MeasuredOf {
         } else if self.io_method != now.io_method {
             Some("it was measured with another io_method")
         } else if self.file != now.file {
-            Some("the table was rewritten since")
+            Some("the table has been rewritten since")
         } else if (now.rows - self.rows).abs() > MOST_ROWS * self.rows.max(1.0) {
-            Some("the table has a fifth more or fewer rows since")
+            Some("the table's number of rows has changed by more than 20 %")
         } else if (now.analyzed - self.analyzed).abs() > MOST_OFF {
-            Some("ANALYZE has found another correlation since")
+            Some("the correlation by ANALYZE has changed by more than 0.1 since")
         } else {
             None
         }
