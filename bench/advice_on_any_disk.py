@@ -27,6 +27,7 @@ from storage import create_tablespace
 
 READAHEADS_KB = [int(kb) for kb in os.environ.get("READAHEAD_KB", "128 8192").split()]
 LONGEST = float(os.environ.get("LONGEST", "20"))
+WARM_TIMES = 5
 MODELS = ["hdd", "gp3", "net"]
 MIB = 1 << 20
 ROWS = 1_500_000
@@ -48,7 +49,7 @@ COLUMNS = {name: COLUMNS[name] for name in os.environ.get("COLUMNS", " ".join(CO
 SHARES = [0.002, 0.02, 0.2]
 WAYS = {"Seq Scan": "seqscan", "Index Scan": "indexscan", "Bitmap Heap Scan": "bitmapscan"}
 SETTINGS = "SET max_parallel_workers_per_gather = 0; SET jit = off; SET client_min_messages = warning"
-APPLIED = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "correlation"]
+APPLIED = ["random_page_cost", "effective_io_concurrency", "correlation"]
 
 
 class Table:
@@ -90,7 +91,7 @@ class Table:
                                   "current_setting('effective_io_concurrency'))")  # fmt: skip
 
     def seconds(self, query, scan, cold):
-        """By this scan, under the concurrency in force; timed once."""
+        """By this scan, under the concurrency in force: cold once, warm the median of WARM_TIMES."""
         concurrency = self.concurrency() if scan == "Bitmap Heap Scan" else ""
         key = query, scan, cold, concurrency
         if key not in self.times:
@@ -100,14 +101,17 @@ class Table:
                 self.warm_up()
             off = "".join(f"SET enable_{way} = {'on' if kind == scan else 'off'};" for kind, way in WAYS.items())
             self.session.run(f"{off} SET enable_indexonlyscan = off; SET statement_timeout = '{LONGEST} s'")
-            began = time.monotonic()
-            try:
-                self.session.run(query)
-            except Failure as failure:
-                assert failure.sqlstate == "57014", failure
-            self.times[key] = time.monotonic() - began
+            self.times[key] = statistics.median(self.timed(query) for _ in range(1 if cold else WARM_TIMES))
             self.session.run(f"RESET ALL; {SETTINGS}")
         return self.times[key]
+
+    def timed(self, query):
+        began = time.monotonic()
+        try:
+            self.session.run(query)
+        except Failure as failure:
+            assert failure.sqlstate == "57014", failure
+        return time.monotonic() - began
 
     def pick(self, query):
         lines = self.session.run(f"EXPLAIN (COSTS OFF) {query}")

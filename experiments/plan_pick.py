@@ -47,29 +47,29 @@ def given(argument):
         sys.exit(f"not name=seq/random/eic: {argument}")
 
 
-def recommended(session, unit, default_eic):
-    """The variant that the extension recommends in a unit; a setting about which it says nothing, or for which it has
-    no value, stays at its default."""
+def recommended(session, default_eic):
+    """The variant that the extension recommends; a setting about which it says nothing, or for which it has no value,
+    stays at its default."""
     from lib import Failure
 
-    settings = ["seq_page_cost", "random_page_cost", "effective_io_concurrency", "correlation"]
+    settings = ["random_page_cost", "effective_io_concurrency", "correlation"]
     try:
         session.start_rows(
             f"""SELECT name, setting, recommended, low, high, why, statement, undo
-                FROM io_probe_recommend_full(unit => '{unit}', cold => true, settings => '{{{",".join(settings)}}}')"""
+                FROM io_probe_recommend_full(cold => true, settings => '{{{",".join(settings)}}}')"""
         )
         rows = [json.loads(line) for line in session.finish(timeout=600)]
     except Failure as failure:
-        say(f"no recommendation for {unit}: {str(failure).splitlines()[0]}")
+        say(f"no recommendation: {str(failure).splitlines()[0]}")
         return None
     for row in rows:
-        say(f"{unit}: {row['setting']} {row['recommended']} ({row['low']} to {row['high']}): {row['why']}")
+        say(f"{row['setting']} {row['recommended']} ({row['low']} to {row['high']}): {row['why']}")
     costs = [row for row in rows if row["setting"] != "correlation"]
     values = {row["setting"]: float(row["recommended"]) for row in costs if row["recommended"] is not None}
     if len(values) < sum(row["recommended"] is not None for row in costs):
-        sys.exit(f"several recommendations of one setting, {unit}: {rows}")
+        sys.exit(f"several recommendations of one setting: {rows}")
     told = [row for row in rows if row["setting"] == "correlation" and row["statement"]]
-    return {"name": unit, "told": told, "seq": values.get("seq_page_cost", 1.0), "random": values.get("random_page_cost", 4.0),
+    return {"name": "advised", "told": told, "seq": 1.0, "random": values.get("random_page_cost", 4.0),
             "eic": int(values.get("effective_io_concurrency", default_eic)), "said": rows}  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def with_correlations(variant):
     return {**variant, "name": f"{variant['name']} + c", "keeps": variant["told"]}
 
 
-def pick(matrix_path, picks_path, arguments, recommend, grid):
+def pick(matrix_path, picks_path, arguments, grid):
     """Asks the planner for its picks at all variants, and on the grid."""
     from lib import Session
 
@@ -90,11 +90,12 @@ def pick(matrix_path, picks_path, arguments, recommend, grid):
         variants = [{"name": "defaults", "seq": 1.0, "random": 4.0, "eic": eic},
                     {"name": "1.1", "seq": 1.0, "random": 1.1, "eic": eic}]  # fmt: skip
         if session.value("SELECT count(*) FROM pg_proc WHERE proname = 'io_probe_recommend'"):
-            advised = list(filter(None, (recommended(session, unit, eic) for unit in recommend)))
-            variants += advised + [with_correlations(variant) for variant in advised]
-            # The defaults and the caller's own values, also with the correlations of the first recommendation.
+            # The defaults and the caller's own values, also with the correlations that are advised.
             others = [variants[0], *map(given, arguments)]
-            variants += others[1:] + [with_correlations({**other, "told": variant["told"]}) for variant in advised[:1] for other in others]
+            if advised := recommended(session, eic):
+                variants += [advised, with_correlations(advised)]
+                others += [with_correlations({**other, "told": advised["told"]}) for other in others]
+            variants += others[1:]
         else:
             variants += map(given, arguments)
         for variant in variants:

@@ -4,12 +4,11 @@
     plan_regret.py time MATRIX.json [--set NAME] [--rounds N] [--eic E,E]
                                 makes the tables of a set (dev, heldout, tiny) on the server that the environment names,
                                 and times every plan of every query, cold and warm, in N (5) rounds: see plan_matrix.py
-    plan_regret.py pick MATRIX.json PICKS.json [--grid] [--recommend UNIT,UNIT] [NAME=SEQ/RANDOM/EIC …]
+    plan_regret.py pick MATRIX.json PICKS.json [--grid] [NAME=SEQ/RANDOM/EIC …]
                                 asks the planner of the same server which plan it picks, with nothing forced, at the
-                                defaults of its version, at random_page_cost 1.1, at what io_probe_recommend says for
-                                each of its units (or for those that are named), without and with the correlations that
-                                it recommends ("+ c"), and at each NAME=…, likewise; --grid adds a grid of costs: see
-                                plan_pick.py
+                                defaults of its version, at random_page_cost 1.1, at what io_probe_recommend says, without
+                                and with the correlations that it recommends ("+ c"), and at each NAME=…, likewise; --grid
+                                adds a grid of costs: see plan_pick.py
     plan_regret.py report MATRIX.json PICKS.json [--wrong N]
                                 the regrets, and the N (10) worst picks of each variant; needs no server
 
@@ -57,7 +56,6 @@ def main():
     command.add_argument("matrix")
     command.add_argument("picks")
     command.add_argument("--grid", action="store_true")
-    command.add_argument("--recommend", default="seq_page,cpu")
     command.add_argument("variants", nargs="*")
     command = commands.add_parser("report")
     command.add_argument("matrix")
@@ -76,8 +74,7 @@ def main():
     if told.command == "time":
         plan_matrix.measure(told.matrix, told.set, told.rounds, [int(eic) for eic in told.eic.split(",") if eic])
     elif told.command == "pick":
-        recommend = [unit for unit in told.recommend.split(",") if unit]
-        plan_pick.pick(told.matrix, told.picks, told.variants + rest, recommend, told.grid)
+        plan_pick.pick(told.matrix, told.picks, told.variants + rest, told.grid)
     elif told.command == "compare":
         plan_report.compare(told.svg, told.names)
     elif told.command == "harm":

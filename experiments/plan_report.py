@@ -217,8 +217,8 @@ def print_wrong(scores, variant, state, most):
 
 
 # By the name of a variant, what its bar stands for.
-BARS = {"defaults": "random_page_cost 4 (default)", "1.1": "random_page_cost 1.1", "seq_page": "io_probe_recommend",
-        "seq_page + c": "the same with its correlations"}  # fmt: skip
+BARS = {"defaults": "random_page_cost 4 (default)", "1.1": "random_page_cost 1.1", "advised": "io_probe_recommend",
+        "advised + c": "the same with its correlations"}  # fmt: skip
 
 
 def draw_bars(path, versions):

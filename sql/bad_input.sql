@@ -195,7 +195,6 @@ SELECT depth FROM io_probe_depth_full(NULL); \echo :SQLSTATE
 SELECT slice FROM io_probe_sustain_full(NULL); \echo :SQLSTATE
 SELECT op FROM io_probe_ping_full(4294967295); \echo :SQLSTATE
 -- recommendations
-SELECT setting FROM io_probe_recommend_full(unit => 'ms'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{work_mem}'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{}'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full(settings => '{wal_sync_method,NULL}'); \echo :SQLSTATE

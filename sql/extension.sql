@@ -105,7 +105,7 @@ SELECT path FROM "Other schema".io_probe_ping_full('toasted', count => 1);
 SET pg_io_probe.scratch_reserve = 0;
 SELECT section FROM "Other schema".io_probe_sync_full('pg_default', duration => '1 ms', sections => '{no_sync}');
 SELECT count(*) > 0 AS works FROM "Other schema".io_probe_iostat_full('10 ms');
-SELECT setting, current, relid FROM "Other schema".io_probe_recommend_full(settings => '{seq_page_cost}');
+SELECT setting, current, relid FROM "Other schema".io_probe_recommend_full(settings => '{random_page_cost}');
 SELECT "Other schema".io_probe_record('ping', 'public.toasted', '{"count": 1}') AS run \gset
 SELECT "Other schema".io_probe_record('recommend', args => '{"settings": ["wal_sync_method"]}') AS run \gset
 SELECT relname, op FROM "Other schema".io_probe_ping_history;

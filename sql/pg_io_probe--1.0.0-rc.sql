@@ -135,7 +135,7 @@ COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the pro
 COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if there is none, or if it is in another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork';
-COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path (seqscan, random, depth, evict); others: turns, slices or intervals done';
+COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path (seqscan, random, depth, evict), or requests (ping); others: turns, slices or intervals done';
 COMMENT ON COLUMN io_probe_progress_row.total IS 'Value that done will reach; 0 if unknown. A limit may end the probe earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
@@ -1694,14 +1694,13 @@ CREATE FUNCTION io_probe_recommend(
     duration text DEFAULT NULL,
     cold boolean DEFAULT false,
     writes boolean DEFAULT false,
-    unit text DEFAULT 'seq_page',
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change a setting; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. By default seq_page_cost stays, as the unit of all costs; unit => ''cpu'' recommends a value for it, too. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on that tablespace, if it is not the database''s default, the flush_after settings have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
-REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change a setting; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. seq_page_cost stays as it is, as the unit of all costs. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on that tablespace, if it is not the database''s default, the flush_after settings have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
     rel regclass DEFAULT NULL,
@@ -1709,14 +1708,13 @@ CREATE FUNCTION io_probe_recommend_full(
     duration text DEFAULT NULL,
     cold boolean DEFAULT false,
     writes boolean DEFAULT false,
-    unit text DEFAULT 'seq_page',
     options jsonb DEFAULT '{}'
 )
 RETURNS SETOF io_probe_recommend_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) IS 'Advise: io_probe_recommend with all columns';
-REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, text, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, jsonb) IS 'Advise: io_probe_recommend with all columns';
+REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, jsonb) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of ANALYZE's.
 

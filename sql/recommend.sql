@@ -60,17 +60,17 @@ SELECT DISTINCT relid FROM result WHERE name = :'own_tablespace';
 SELECT DISTINCT name, recommended, relid, why FROM result WHERE name = 'regress_io_probe_advice';
 -- a number with any number of zeros
 BEGIN;
-DO $$ BEGIN EXECUTE format('ALTER TABLESPACE regress_io_probe_advice SET (seq_page_cost = 1.5%s)', repeat('0', 70000000)); END $$;
-SELECT current::float8 FROM io_probe_recommend_full('few', settings => '{seq_page_cost}');
+DO $$ BEGIN EXECUTE format('ALTER TABLESPACE regress_io_probe_advice SET (random_page_cost = 1.5%s)', repeat('0', 70000000)); END $$;
+SELECT current::float8 FROM io_probe_recommend_full('few', settings => '{random_page_cost}');
 ROLLBACK;
 -- settings as picked, each once, in their order
-SELECT setting, recommended FROM io_probe_recommend_full('advised', settings => '{wal_sync_method,seq_page_cost,wal_sync_method}');
+SELECT setting, recommended FROM io_probe_recommend_full('advised', settings => '{wal_sync_method,random_page_cost,wal_sync_method}');
 -- NULLs stand for the defaults
-SELECT count(*) FROM io_probe_recommend_full(NULL, unit => NULL, settings => '{wal_sync_method}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
+SELECT count(*) FROM io_probe_recommend_full(NULL, settings => '{wal_sync_method}', duration => NULL, cold => NULL, writes => NULL, options => NULL);
 -- a relation of one's own choice, and what says too little
 SELECT DISTINCT name = :'own_tablespace' AS own, relid FROM io_probe_recommend_full('advised', duration => '20 ms') WHERE scope = 'tablespace';
-SELECT recommended, relid, why FROM io_probe_recommend_full('few', settings => '{seq_page_cost}');
-SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settings => '{seq_page_cost}');
+SELECT recommended, relid, why FROM io_probe_recommend_full('few', settings => '{random_page_cost}');
+SELECT recommended, relid, why FROM io_probe_recommend_full('own_advice', settings => '{random_page_cost}');
 
 -- rows to judge: with all rights, of one relation, with little time, under a rate limit
 INSERT INTO result SELECT 'may', * FROM io_probe_recommend_full(cold => true, writes => true, duration => '1 s',

@@ -31,48 +31,41 @@ SET client_min_messages = warning;
 CREATE TEMP TABLE settings_before AS SELECT name, setting, source FROM pg_settings;
 SELECT md5(pg_read_file('postgresql.auto.conf')) AS auto_before \gset
 -- beside others who are at work here the times may be too few, or too vague: several tries, each longer than the last
-CREATE FUNCTION tries(rel regclass, unit text, settings text[], duration interval DEFAULT '8 s')
+CREATE FUNCTION tries(rel regclass, settings text[], duration interval DEFAULT '8 s')
 RETURNS SETOF io_probe_recommend_full_row LANGUAGE plpgsql AS $$
 DECLARE
   found io_probe_recommend_full_row[];
 BEGIN
   FOR n IN 1..5 LOOP
-    found := ARRAY(SELECT r FROM io_probe_recommend_full(rel, unit => unit, settings => settings, duration => (duration * n)::text, cold => true) AS r);
+    found := ARRAY(SELECT r FROM io_probe_recommend_full(rel, settings => settings, duration => (duration * n)::text, cold => true) AS r);
     EXIT WHEN NOT EXISTS (SELECT FROM unnest(found) AS f WHERE f.recommended IS NULL AND f.why ~ 'interval|not all times|were not measured');
   END LOOP;
   RETURN QUERY SELECT * FROM unnest(found);
 END $$;
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN ' || query; END $$;
 
--- a row for each of the four, by each unit
-CREATE TEMP TABLE result AS SELECT unit AS run, t.* FROM unnest('{seq_page,cpu}'::text[]) AS unit, tries('asked', unit,
-  '{random_page_cost,seq_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY AS t;
-SELECT run, string_agg(setting, ',' ORDER BY ordinality) FROM result GROUP BY run ORDER BY run;
+-- a row for each of the three
+CREATE TEMP TABLE result AS SELECT 'asked' AS run, t.* FROM tries('asked',
+  '{random_page_cost,effective_io_concurrency,maintenance_io_concurrency}') WITH ORDINALITY AS t;
+SELECT string_agg(setting, ',' ORDER BY ordinality) FROM result;
 SELECT DISTINCT scope, name = :'own_tablespace' AS own, relid, applies FROM result;
--- with the time for it, all four; a device that is too busy for that is told
+-- with the time for it, all three; a device that is too busy for that is told
 SELECT setting, num_nulls(recommended, low, high) = 0 OR recommended IS NULL AND why ~ 'interval|not all times|were not measured|too much to be sure'
-  AS told FROM result WHERE run = 'seq_page' ORDER BY ordinality;
--- within the interval; a random page costs no less than one in sequence; the unit stays as it is
+  AS told FROM result ORDER BY ordinality;
+-- within the interval
 SELECT run, setting, low, recommended, high FROM result WHERE NOT recommended::float8 BETWEEN low::float8 AND high::float8
   AND recommended <> current;
-SELECT run FROM result WHERE setting = 'random_page_cost' AND recommended::float8 <
-  (SELECT coalesce(recommended, current)::float8 FROM result AS s WHERE s.run = result.run AND setting = 'seq_page_cost');
-SELECT recommended = current AS unchanged, statement FROM result WHERE setting = 'seq_page_cost' AND run = 'seq_page';
 SELECT run, setting, recommended, current, statement FROM result WHERE recommended IS NULL AND statement IS NOT NULL
   OR (statement IS NOT NULL) <> (recommended <> current) OR why IS NULL OR why = '' OR recommended::float8 < 0;
-CREATE TEMP VIEW other_form AS SELECT run, setting, recommended, statement FROM result AS r WHERE statement IS NOT NULL AND NOT coalesce(
-  statement IN (format('ALTER TABLESPACE %I SET (%s = %s)', name, setting, recommended),
-    -- with the other cost, where this one alone would be on the wrong side of it
-    (SELECT format('ALTER TABLESPACE %I SET (%s = %s, %s = %s)', name, r.setting, r.recommended, o.setting, o.recommended) FROM result AS o
-       WHERE o.run = r.run AND o.setting ~ '_page_cost$' AND r.setting ~ '_page_cost$' AND o.setting <> r.setting
-         AND (o.setting = 'seq_page_cost') = (o.current::float8 > r.recommended::float8))), false);
+CREATE TEMP VIEW other_form AS SELECT run, setting, recommended, statement FROM result
+  WHERE statement <> format('ALTER TABLESPACE %I SET (%s = %s)', name, setting, recommended);
 TABLE other_form;
 -- what it rests on
 SELECT run, setting, k FROM result,
   unnest('{random_us,sequential_us,os_random_us,os_sequential_us,shared_us,tuple_us}'::text[]) AS k WHERE NOT evidence ? k;
 SELECT setting, k FROM result,
   unnest('{queries,tables,indexes,planner_ms,regret,regret_corrected,regret_in_force,regret_in_force_corrected,seq_page_cost,random_page_cost}'::text[]) AS k
-  WHERE run = 'seq_page' AND setting <> 'maintenance_io_concurrency' AND NOT evidence ? k;
+  WHERE setting <> 'maintenance_io_concurrency' AND NOT evidence ? k;
 SELECT DISTINCT (evidence->'queries')::int > 0 AS queries, evidence->'tables' AS tables
   FROM result WHERE evidence ? 'queries';
 SELECT DISTINCT i->>'index' AS index, (i->>'scattered_pct')::float8 > 50 AS scattered
@@ -85,10 +78,10 @@ SELECT run, evidence->'regret' AS regret, evidence->'regret_in_force' AS in_forc
 SELECT run, setting, why FROM result WHERE (evidence->'regret_corrected' <> 'null') <> (why ~ ' \(with the correlations that are advised [0-9.]+ and [0-9.]+\)')
   AND setting = 'random_page_cost';
 
--- the planner knows nothing of a table without an index; the unit stays, and a concurrency says that it is by the times alone
+-- the planner knows nothing of a table without an index; a concurrency says that it is by the times alone
 WITH tried AS MATERIALIZED
-  (SELECT * FROM tries('asked_own', 'seq_page', '{random_page_cost,seq_page_cost,effective_io_concurrency}', '4 s'))
-SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''s plans .*|it is .*') AS why
+  (SELECT * FROM tries('asked_own', '{random_page_cost,effective_io_concurrency}', '4 s'))
+SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''s plans .*') AS why
   FROM tried WHERE setting <> 'effective_io_concurrency'
 UNION ALL SELECT setting, recommended = current, why
   FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
@@ -102,7 +95,7 @@ CREATE INDEX asked_many_part ON asked_many (c1) WHERE few = 1;
 CREATE INDEX asked_many_sum ON asked_many ((c1 + c2));
 VACUUM ANALYZE asked_many;
 CHECKPOINT;
-CREATE TEMP TABLE of_many AS SELECT * FROM tries('asked_many', 'seq_page', '{random_page_cost,correlation}');
+CREATE TEMP TABLE of_many AS SELECT * FROM tries('asked_many', '{random_page_cost,correlation}');
 SELECT i.indexrelid::regclass AS silent FROM pg_index AS i WHERE i.indrelid = 'asked_many'::regclass AND EXISTS (SELECT FROM of_many WHERE evidence ? 'queries')
   AND NOT EXISTS (SELECT FROM of_many WHERE name = format('public.%s', i.indexrelid::regclass) OR why LIKE format('%%public.%s (%%', i.indexrelid::regclass));
 SELECT DISTINCT server_version = current_setting('server_version_num')::int / 10000 AS version, io_method IS NOT DISTINCT FROM current_setting('io_method', true) AS io_method
@@ -110,15 +103,16 @@ SELECT DISTINCT server_version = current_setting('server_version_num')::int / 10
 DROP TABLE asked_many, of_many;
 -- nor of one without statistics
 CREATE INDEX asked_own_shuffled ON asked_own (shuffled) TABLESPACE regress_io_probe_costs;
-SELECT recommended, statement, substring(why FROM '; left out: .*') AS left_out FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
+SELECT recommended, statement, substring(why FROM '; left out: .*') AS left_out FROM tries('asked_own', '{random_page_cost}', '4 s');
 -- a tablespace with costs of its own: the planner is asked all the same
 ANALYZE asked_own;
 CREATE TEMP TABLE plans_before AS SELECT 'SELECT FROM asked_own WHERE shuffled < 3000' AS query, array_agg(p) AS plan
   FROM plan('SELECT FROM asked_own WHERE shuffled < 3000') AS p;
-INSERT INTO result SELECT 'own', * FROM tries('asked_own', 'cpu', '{random_page_cost,seq_page_cost}') WITH ORDINALITY;
-SELECT name, setting, current, current_source, recommended IS NOT NULL AS recommended, (evidence->'queries')::int > 0 AS queries
-  FROM result WHERE run = 'own' ORDER BY ordinality;
+INSERT INTO result SELECT 'own', * FROM tries('asked_own', '{random_page_cost}') WITH ORDINALITY;
+SELECT name, setting, current, current_source, recommended IS NOT NULL AS recommended, (evidence->'queries')::int > 0 AS queries, evidence->'seq_page_cost' AS sequential
+  FROM result WHERE run = 'own';
 SELECT setting, why FROM result WHERE run = 'own' AND recommended IS NULL;
+SELECT run, recommended FROM result WHERE setting = 'random_page_cost' AND recommended::float8 < (evidence->'seq_page_cost')::float8;
 TABLE other_form;
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;
 -- undone, all is as it was
@@ -138,8 +132,7 @@ SELECT run, setting, statement, undo FROM result WHERE NOT undone(statement, und
 SELECT undone('ALTER TABLESPACE regress_io_probe_costs SET (seq_page_cost = 2)', 'ALTER TABLESPACE regress_io_probe_costs RESET (random_page_cost)');
 -- and for the whole server, where the tablespace's own value does not hide it any more
 SELECT run, setting, instead FROM result WHERE statement IS NOT NULL AND NOT coalesce(array_to_string(instead, '; ') ~ (
-  CASE current_source WHEN 'tablespace' THEN '^ALTER TABLESPACE \S+ RESET \([^)]*\m' || setting || '\M[^)]*\); ' ELSE '^(ALTER TABLESPACE \S+ RESET \(\w+\); )?' END
-  || 'ALTER SYSTEM SET ' || setting || ' = [0-9.]+(; ALTER SYSTEM SET \w+_page_cost = [0-9.]+)?$'), false);
+  CASE current_source WHEN 'tablespace' THEN '^ALTER TABLESPACE \S+ RESET \(' || setting || '\); ' ELSE '^' END || 'ALTER SYSTEM SET ' || setting || ' = [0-9.]+$'), false);
 -- unless there is no other
 VACUUM FULL asked_own;
 DROP TABLE plans_before;
@@ -150,54 +143,18 @@ ALTER TABLESPACE pg_default SET (random_page_cost = 4);
 ALTER TABLESPACE pg_global SET (seq_page_cost = 1);
 DO $$ BEGIN EXECUTE format('ALTER TABLESPACE %I SET (random_page_cost = 4)',
   (SELECT spcname FROM pg_database d JOIN pg_tablespace t ON t.oid = d.dattablespace WHERE datname = current_database())); END $$;
-SELECT recommended, why FROM tries('asked_own', 'cpu', '{random_page_cost}', '4 s');
+SELECT recommended, why FROM tries('asked_own', '{random_page_cost}', '4 s');
 ROLLBACK;
--- whichever are asked for, and whichever of the statements are run: a random page costs no less than one in sequence
-CREATE FUNCTION left_by(statements text[], OUT sequential float8, OUT random float8) LANGUAGE plpgsql AS $$
-DECLARE
-  s text;
-BEGIN
-  FOREACH s IN ARRAY statements LOOP
-    IF s IS NOT NULL THEN EXECUTE s; END IF;
-  END LOOP;
-  SELECT coalesce(max(option_value) FILTER (WHERE option_name = 'seq_page_cost'), current_setting('seq_page_cost')),
-    coalesce(max(option_value) FILTER (WHERE option_name = 'random_page_cost'), current_setting('random_page_cost')) INTO sequential, random
-    FROM pg_database AS d JOIN pg_tablespace AS t ON t.oid = d.dattablespace, pg_options_to_table(spcoptions) WHERE datname = current_database();
-  RAISE 'back';
-EXCEPTION WHEN raise_exception THEN NULL;
-END $$;
--- by the processor's costs both are far above what is set
+-- out of the wrong order: a random page costs no less than one in sequence, whichever rows are wanted
 VACUUM FULL asked;
-SET cpu_tuple_cost = 1;
-SET random_page_cost = 1.1;
-CREATE TEMP TABLE ordered AS SELECT 'alone' AS asked, * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{seq_page_cost}', duration => '8 s', cold => true);
-INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '4 s', cold => true);
-INSERT INTO ordered SELECT 'neither', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{effective_io_concurrency}', duration => '8 s', cold => true);
--- (where the times are too vague, as they may be beside others, nothing is advised, which is in order)
-CREATE TEMP VIEW known AS SELECT * FROM ordered WHERE why !~ 'times have no confidence intervals|not all times|were not measured';
--- what alone would be on the wrong side of what is set for the other takes that along, asked for alone or not
-SELECT asked, setting, recommended, statement, why FROM known
-  WHERE (setting = 'seq_page_cost' AND recommended::float8 > 1.1) <> (why ~ '; also sets random_page_cost, which would otherwise stay below it(;|$)');
--- the planner is asked about all, whichever rows are wanted
-SELECT asked, why FROM known WHERE recommended IS NOT NULL AND evidence->'queries' IS NOT NULL
-  AND why !~ 'at seq_page_cost [0-9.]+, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+, by the model, the plan|[0-9]+ queries';
-CREATE TEMP VIEW out_of_order AS SELECT statements, l.* FROM (SELECT DISTINCT ARRAY[statement] AS statements FROM ordered
-    UNION ALL SELECT array_agg(statement) FROM ordered GROUP BY asked) AS s, left_by(statements) AS l
-  WHERE array_to_string(statements, '') ~ '_page_cost' AND NOT random >= sequential;
-TABLE out_of_order;
--- out of the wrong order
-VACUUM FULL asked;
-RESET cpu_tuple_cost;
-TRUNCATE ordered;
 SET seq_page_cost = 20;
 SET random_page_cost = 2;
-INSERT INTO ordered SELECT 'both', * FROM io_probe_recommend_full('asked', unit => 'cpu', settings => '{random_page_cost,seq_page_cost}', duration => '8 s', cold => true);
-SELECT setting, recommended, why FROM known WHERE recommended IS NOT NULL AND NOT EXISTS (SELECT FROM known WHERE statement IS NOT NULL);
-SELECT setting, recommended, statement, why FROM known WHERE (setting = 'random_page_cost' AND recommended <> current AND recommended::float8 < 20)
-  <> (why ~ '; also sets seq_page_cost, which would otherwise stay above it(;|$)');
-TABLE out_of_order;
+CREATE TEMP TABLE ordered AS SELECT * FROM tries('asked', '{random_page_cost}') UNION ALL SELECT * FROM tries('asked', '{effective_io_concurrency}');
 RESET seq_page_cost;
 RESET random_page_cost;
+SELECT recommended, statement, why FROM ordered WHERE setting = 'random_page_cost' AND (recommended::float8 < 20 OR recommended IS NOT NULL AND statement IS NULL);
+SELECT setting, why FROM ordered WHERE recommended IS NOT NULL AND evidence ? 'queries'
+  AND why !~ 'at seq_page_cost 20, random_page_cost [0-9.]+ and effective_io_concurrency [0-9]+, by the model, the plan|[0-9]+ queries';
 -- an index of which the planner believes that its rows lie in order
 CREATE TABLE asked_late (id int, late int, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO asked_late SELECT i, i + abs(hashint4(i)) % 20000, repeat('x', 300) FROM generate_series(1, 100000) AS i;
@@ -207,7 +164,7 @@ CREATE INDEX asked_late_more ON asked_late (late, id, pad);
 VACUUM ANALYZE asked_late;
 VACUUM FULL asked_late;
 CHECKPOINT;
-CREATE TEMP TABLE told AS SELECT t.* FROM tries('asked_late', 'seq_page', '{correlation}') AS t;
+CREATE TEMP TABLE told AS SELECT t.* FROM tries('asked_late', '{correlation}') AS t;
 -- (where the times are too vague there is one row that says so)
 DELETE FROM told WHERE name IS NULL AND recommended IS NULL AND why ~ 'intervals|not all times|were not measured';
 SELECT count(*) FILTER (WHERE name = 'public.asked_late_late') AS late, count(*) FILTER (WHERE name = 'public.asked_late_id') AS id FROM told
@@ -225,7 +182,7 @@ SELECT name, statement, undo FROM told WHERE (statement IS NOT NULL) <> (recomme
 SET client_min_messages = warning;
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT statement FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
 SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (SELECT FROM io_probe_correlation('asked_late') WHERE kept = recommended::float8);
-SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', 'seq_page', '{correlation}', '2 s')
+SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', '{correlation}', '2 s')
   WHERE name ~ 'late_late$' AND EXISTS (SELECT FROM told WHERE statement IS NOT NULL) AND NOT (current_source = 'io_probe_corrections' AND current = (SELECT recommended FROM told WHERE statement IS NOT NULL));
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
 SELECT count(*) FROM io_probe_corrections;
@@ -245,7 +202,7 @@ SELECT spcname, spcoptions FROM pg_tablespace WHERE spcoptions IS NOT NULL;
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;
 -- not even by a call that ends while the planner is asked
 SET statement_timeout = '1600ms';
-DO $$ BEGIN PERFORM io_probe_recommend_full('asked_own', cold => true, duration => '1500 ms', unit => 'cpu');
+DO $$ BEGIN PERFORM io_probe_recommend_full('asked_own', cold => true, duration => '1500 ms');
 EXCEPTION WHEN query_canceled THEN NULL; END $$;
 RESET statement_timeout;
 SELECT b.plan = (SELECT array_agg(p) FROM plan(query) AS p) AS same_plan FROM plans_before AS b;
@@ -260,7 +217,7 @@ GRANT SELECT ON asked TO regress_io_probe_asker;
 SET ROLE regress_io_probe_asker;
 SELECT setting FROM io_probe_recommend_full('asked_own');
 SELECT evidence->'tables' AS tables, jsonb_array_length(evidence->'indexes') AS indexes FROM
-  tries(NULL, 'cpu', '{random_page_cost}') WHERE relid IS NOT NULL;
+  tries(NULL, '{random_page_cost}') WHERE relid IS NOT NULL;
 RESET ROLE;
 CREATE FUNCTION tell() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$;
 CREATE POLICY tell ON asked USING (tell());
@@ -274,7 +231,7 @@ DROP OWNED BY regress_io_probe_asker;
 DROP ROLE regress_io_probe_asker;
 
 SET client_min_messages = warning;
-DROP VIEW other_form, out_of_order, known;
+DROP VIEW other_form;
 DROP TABLE asked, asked_own, settings_before, plans_before, result, ordered;
-DROP FUNCTION tell, plan, left_by, tries, undone;
+DROP FUNCTION tell, plan, tries, undone;
 DROP TABLESPACE regress_io_probe_costs;

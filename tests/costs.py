@@ -21,7 +21,7 @@ from storage import LoopDevice, create_tablespace, fincore, run
 
 MIB = 1 << 20
 ROWS = 80000
-OF_TABLESPACE = ["random_page_cost", "seq_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
+OF_TABLESPACE = ["random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency"]
 PATIENCE = 30
 # Durations in seconds. With one concurrency, one of these is long enough to have the planner asked: on a busy machine a longer one.
 SOON = [2, 4, 8, 16]
@@ -111,9 +111,6 @@ class Storage(unittest.TestCase):
                 self.assertIsNone(row["statement"], row)
             else:
                 words = f"{row['setting']} = {row['recommended']}"
-                if "as well" in row["why"]:
-                    (other,) = [other for other in rows if other["setting"] in OF_TABLESPACE[:2] and other is not row]
-                    words += f", {other['setting']} = {other['recommended']}"
                 self.assertEqual(row["statement"], f"ALTER TABLESPACE elsewhere SET ({words})")
         return {row["setting"]: row for row in rows}
 
@@ -140,20 +137,20 @@ class Storage(unittest.TestCase):
     def test_beside_others_that_read(self):
         """Rows that were read from the device tell of the others in `doubt`, and so does advice that rests on them."""
         disk = self.on_loop_device()
-        measured = {"random_page_cost", "effective_io_concurrency", "maintenance_io_concurrency", "read_ahead_kb"}
+        settings = [*OF_TABLESPACE, "read_ahead_kb"]
 
         def doubted(session):
             arguments = {"duration": "1 s", "cold": True}
             tiers = session.rows(rows_of("page_cost", "probed", densities=[0.2], concurrencies=[0, 16], **arguments))
             for duration in ["6 s", "20 s", "60 s"]:
-                arguments = {"settings": [*measured, "seq_page_cost"], "duration": duration, "cold": True}
+                arguments = {"settings": settings, "duration": duration, "cold": True}
                 advice = session.rows(rows_of("recommend", "probed", **arguments))
                 advice = [row for row in advice if row["recommended"] is not None]
                 say(str([(row["setting"], row["recommended"], row["doubt"]) for row in advice]))
                 # On a busy machine there is little advice in a short time.
-                if len(advice) > 2:
+                if len(advice) > 1:
                     break
-            self.assertLess(1, len(advice))
+            self.assertLess(0, len(advice))
             whose = {(row["tier"], "others" in (row["doubt"] or "")) for row in tiers if row["block_us"] is not None}
             return whose, {row["setting"] for row in advice if "others" in (row["doubt"] or "")}, {row["setting"] for row in advice}
 
@@ -170,9 +167,8 @@ class Storage(unittest.TestCase):
             with disk.read_on(pause=0.01):
                 tiers, others, advised = doubted(session)
             self.assertEqual({tier for tier, doubt in tiers if doubt}, {"device"})
-            self.assertLessEqual(others, advised & measured)
             # Scans may be so fast that the others move less than a tenth of the bytes.
-            self.assertLessEqual(advised & measured, others | {"read_ahead_kb"})
+            self.assertLessEqual(advised, others | {"read_ahead_kb"})
 
     def test_readahead_beside_others_that_read(self):
         """Advice on read_ahead_kb tells of the others, too, where they move a tenth of the bytes. Of a device that gives 4000
@@ -268,15 +264,14 @@ class Storage(unittest.TestCase):
         self.addCleanup(os.killpg, load.pid, 15)
         before = disk.counters()["reads"]
         wait_for(lambda: disk.counters()["reads"] > before + 1000, "the load")
-        arguments = {"cold": True, "duration": "300 ms",
-                     "settings": ["random_page_cost", "seq_page_cost", "read_ahead_kb"]}
+        arguments = {"cold": True, "duration": "300 ms", "settings": ["random_page_cost", "read_ahead_kb"]}
         name = os.path.basename(disk.device)
         busy = rf'device "{name}" is \d+(\.\d+)? % busy'
         with Session() as session:
             session.run("SET pg_io_probe.max_busy_pct = 20")
             rows = session.rows(rows_of("recommend", **arguments))
             rows = [row for row in rows if row["name"] in ["elsewhere", name]]
-            self.assertLessEqual({"random_page_cost", "seq_page_cost", "read_ahead_kb"}, {row["setting"] for row in rows})
+            self.assertLessEqual({"random_page_cost", "read_ahead_kb"}, {row["setting"] for row in rows})
             for row in rows:
                 self.assertEqual((row["recommended"], row["statement"], row["relid"]), (None, None, "probed"), row)
                 self.assertRegex(row["why"], rf"^not measured: {busy} \(pg_io_probe.max_busy_pct is 20\)$")
@@ -342,8 +337,7 @@ class Storage(unittest.TestCase):
             for row in self.advice(session, duration="1 s").values():
                 self.assertNotEqual(row["doubt"], "needs cold", row)
                 say(f"{row['setting']}: {row['recommended']}, {row['why']}")
-                self.assertIn(row["recommended"], [None, row["current"]])
-                self.assertTrue(row["recommended"] is None or row["setting"] == "seq_page_cost", row)
+                self.assertIsNone(row["recommended"], row)
 
 
 class PastTheCache(unittest.TestCase):
@@ -577,7 +571,7 @@ class Manners(unittest.TestCase):
             before, holdings = (session.run(state), self.plan(session)), Holdings(session, self.control)
             for self.soon in SOON:
                 # More plans of each query are asked for than there is time for.
-                query = self.query(unit="cpu", settings=OF_TABLESPACE)
+                query = self.query(settings=OF_TABLESPACE)
                 session.start(f"""DO $$ BEGIN PERFORM * FROM ({query}) AS probe;
                     EXCEPTION WHEN query_canceled THEN RAISE INFO 'state: %', ({state}); END $$""")
                 started = time.monotonic()
@@ -602,7 +596,7 @@ class Manners(unittest.TestCase):
                 session.run(f"SET statement_timeout = {limit * 1000:.0f}")
                 started = time.monotonic()
                 try:
-                    session.run(self.query(unit="cpu", settings=OF_TABLESPACE))
+                    session.run(self.query(settings=OF_TABLESPACE))
                 except Failure as failure:
                     took = time.monotonic() - started
                     self.assertEqual(failure.sqlstate, "57014", failure)

@@ -181,7 +181,7 @@ class Ddl(unittest.TestCase):
 
     def test_tables_that_nobody_named_are_not_waited_for(self):
         """io_probe_recommend picks its tables itself: it passes over one that is locked, and waits for one that is given."""
-        advice = rows_of("recommend", settings=["seq_page_cost"], duration="20 ms")
+        advice = rows_of("recommend", settings=["random_page_cost"], duration="20 ms")
         with Session() as prober, Session() as other:
             dense_table(self.control, "larger", 2 * BLOCKS)
             self.addCleanup(self.control.run, "DROP TABLE larger")
@@ -194,11 +194,11 @@ class Ddl(unittest.TestCase):
             self.addCleanup(self.control.run, "DROP TABLESPACE second")
             self.control.run("CREATE TABLE small (id int) TABLESPACE second")
             self.addCleanup(self.control.run, "DROP TABLE small")
-            rows = prober.rows(rows_of("recommend", settings=["seq_page_cost"], duration="20 ms"))
+            rows = prober.rows(rows_of("recommend", settings=["random_page_cost"], duration="20 ms"))
             self.assertEqual({(row["relid"], row["recommended"]) for row in rows}, {(None, None)})
             for row in rows:
                 self.assertIn("8 MiB" if row["name"] == "second" else "strong locks", row["why"])
-            prober.start_rows(rows_of("recommend", "probed", settings=["seq_page_cost"], duration="20 ms"))
+            prober.start_rows(rows_of("recommend", "probed", settings=["random_page_cost"], duration="20 ms"))
             time.sleep(0.3)
             self.assertTrue(prober.busy())
             other.run("COMMIT")

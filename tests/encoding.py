@@ -104,7 +104,6 @@ class Encodings(unittest.TestCase):
             (f"ping('t{letter}', path => '{letter}')", "22023"),
             (f"iostat(options => '{{\"device\": \"{letter}\"}}')", "22023"),
             (f"recommend(settings => '{{{letter}}}')", "22023"),
-            (f"recommend(unit => '{letter}')", "22023"),
             (f"sync(sections => '{{{letter}}}')", "22023"),
             (f"sync('{letter}')", "42704"),
             (f"compare('{letter}', '{letter}')", "42704"),

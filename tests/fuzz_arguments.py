@@ -50,12 +50,11 @@ GOOD_TEXTS = {
     "mode": ["read", "write", "pingpong"],
     "spcname": ["pg_default", "pg_global", "fuzz_space", 'we"ird space', "nowhere"],
     "sections": ["one_write", "two_writes", "open_sync_size", "other_fd", "no_sync", "all"],
-    "unit": ["cpu", "seq_page"],
     "like": ["now", "17"],
     "writing": ["data", "sequential", "wal"],
     "patterns": ["random", "sequential"],
     "settings": [
-        "random_page_cost", "seq_page_cost", "effective_io_concurrency", "wal_sync_method",
+        "random_page_cost", "effective_io_concurrency", "wal_sync_method",
         "read_ahead_kb", "io_method", "io_workers", "io_combine_limit", "scheduler",
         "checkpoint_flush_after", "backend_flush_after", "bgwriter_flush_after", "checkpoint_completion_target",
         "autovacuum_vacuum_cost_limit",

@@ -174,6 +174,14 @@ class Lock(unittest.TestCase):
                 self.assertTrue(self.control.value(begun))
         self.assertEqual(self.control.rows("SELECT * FROM io_probe_progress()"), [])
 
+    def test_progress_of_requests(self):
+        self.start_first(f"SELECT * FROM {call('ping', 'probed', count=40, every='50 ms')}")
+        first = wait_for(lambda: self.on_a_path(self.first), "a path")
+        later = wait_for(lambda: self.further_than(first, self.first), "progress")
+        self.assertEqual((later["path"], later["total"]), ("direct", 40))
+        self.assertLessEqual(later["done"], 40)
+        self.first.finish_rows()
+
     def test_progress_names_the_probe_and_its_relation(self):
         for probe in one_of_each(self.control):
             with self.subTest(probe.name), Session() as session:

@@ -8,7 +8,7 @@
 
 use io_probe_core::stats::Interval;
 
-use crate::plateau::{AS_GOOD, SEEMS_WORSE};
+use crate::plateau::{AS_GOOD, ByRatios, SEEMS_WORSE};
 
 /// How much longer the writing may take.
 const SLOWER: f64 = 1.1;
@@ -42,27 +42,14 @@ fn value(ratio: Interval) -> f64 {
     ratio.value
 }
 
-/// What to do about such a setting, of which one other value was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FlushAfter {
-    /// The other value is not surely better.
-    Keep,
-    /// It is.
-    Change,
-    /// It seems better, but not surely.
-    SeemsBetter,
-    /// There are no ratios.
-    Unmeasured,
-}
-
 /// Compares another value, which may be 0, with the one in force.
-pub fn flush_after(other: Option<FlushRatios>, is_never: bool) -> FlushAfter {
+pub fn flush_after(other: Option<FlushRatios>, is_never: bool) -> ByRatios<()> {
     let [surely, seemingly] = if is_never { [GAIN_OF_NEVER; 2] } else { [AS_GOOD, SEEMS_WORSE] };
     match other {
-        None => FlushAfter::Unmeasured,
-        Some(other) if other.is_better(surely, high) => FlushAfter::Change,
-        Some(other) if other.is_better(seemingly, value) => FlushAfter::SeemsBetter,
-        Some(_) => FlushAfter::Keep,
+        None => ByRatios::Unmeasured,
+        Some(other) if other.is_better(surely, high) => ByRatios::Change(()),
+        Some(other) if other.is_better(seemingly, value) => ByRatios::SeemsBetter,
+        Some(_) => ByRatios::Keep,
     }
 }
 
@@ -91,22 +78,22 @@ mod tests {
     #[test]
     fn reads_and_sync_must_both_take_less() {
         let advice = |read, sync, writing, half| flush_after(Some(ratios(read, sync, writing, half)), false);
-        assert_eq!(advice(0.5, 0.2, 1.0, 0.1), FlushAfter::Change);
-        assert_eq!(advice(0.5, 0.2, 1.2, 0.01), FlushAfter::Keep, "slower to write");
-        assert_eq!(advice(0.5, 1.0, 1.0, 0.01), FlushAfter::Keep);
-        assert_eq!(advice(0.93, 0.2, 1.0, 0.03), FlushAfter::Keep, "by less than 5 %");
-        assert_eq!(advice(1.3, 0.2, 1.0, 0.1), FlushAfter::Keep);
-        assert_eq!(advice(0.7, 0.2, 1.0, 0.4), FlushAfter::SeemsBetter);
-        assert_eq!(flush_after(None, false), FlushAfter::Unmeasured);
+        assert_eq!(advice(0.5, 0.2, 1.0, 0.1), ByRatios::Change(()));
+        assert_eq!(advice(0.5, 0.2, 1.2, 0.01), ByRatios::Keep, "slower to write");
+        assert_eq!(advice(0.5, 1.0, 1.0, 0.01), ByRatios::Keep);
+        assert_eq!(advice(0.93, 0.2, 1.0, 0.03), ByRatios::Keep, "by less than 5 %");
+        assert_eq!(advice(1.3, 0.2, 1.0, 0.1), ByRatios::Keep);
+        assert_eq!(advice(0.7, 0.2, 1.0, 0.4), ByRatios::SeemsBetter);
+        assert_eq!(flush_after(None, false), ByRatios::Unmeasured);
     }
 
     #[test]
     fn to_write_nothing_back_must_gain_much() {
         let advice = |read, half| flush_after(Some(ratios(read, 0.2, 1.0, half)), true);
-        assert_eq!(advice(0.3, 0.1), FlushAfter::Change);
-        assert_eq!(advice(0.45, 0.1), FlushAfter::SeemsBetter);
-        assert_eq!(advice(0.6, 0.05), FlushAfter::Keep);
-        assert_eq!(flush_after(None, true), FlushAfter::Unmeasured);
+        assert_eq!(advice(0.3, 0.1), ByRatios::Change(()));
+        assert_eq!(advice(0.45, 0.1), ByRatios::SeemsBetter);
+        assert_eq!(advice(0.6, 0.05), ByRatios::Keep);
+        assert_eq!(flush_after(None, true), ByRatios::Unmeasured);
     }
 
     #[test]
@@ -127,9 +114,9 @@ mod tests {
             let back = FlushRatios {
                 read: turned(there.read), sync: turned(there.sync), writing: turned(there.writing),
             };
-            if flush_after(Some(there), is_never) == FlushAfter::Change {
+            if flush_after(Some(there), is_never) == ByRatios::Change(()) {
                 prop_assert!(read < 1.0 && sync < 1.0 && writing <= SLOWER);
-                prop_assert_eq!(flush_after(Some(back), !is_never), FlushAfter::Keep);
+                prop_assert_eq!(flush_after(Some(back), !is_never), ByRatios::Keep);
             }
         }
     }

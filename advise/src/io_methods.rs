@@ -5,8 +5,7 @@
 
 use io_probe_core::stats::Interval;
 
-use crate::plateau::{AS_GOOD, SEEMS_WORSE};
-use crate::{Choice, Plateau, plateau};
+use crate::plateau::{AS_GOOD, ByRatios, Choice, Plateau, SEEMS_WORSE, plateau};
 
 /// How far the ratio of two emulated ways may be off the server's, as a share: the median error on a disk and
 /// a gp3 volume (docs/benchmarks.md), where the machine was busy.
@@ -17,24 +16,6 @@ const ALIKE: f64 = 1.0 + EMULATION_ERROR;
 
 /// What is in force, as a ratio to itself.
 const IN_FORCE: Interval = Interval { value: 1.0, low: 1.0, high: 1.0 };
-
-/// What to do about a setting whose values have no order.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MethodChoice<T> {
-    /// No other one is surely faster.
-    Keep,
-    /// This one is, by this factor.
-    Change {
-        /// The faster one.
-        to: T,
-        /// Time of what is in force over that of the faster one.
-        gain: f64,
-    },
-    /// Another one may be faster by over a tenth, but the turns differ too much to be sure.
-    SeemsBetter,
-    /// There are no ratios.
-    Unmeasured,
-}
 
 /// Another method, and its times over those of the one in force.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,21 +30,21 @@ pub struct OtherMethod<T> {
 
 /// Compares the other methods with the one in force. Of several that are surely faster, and as fast as one
 /// another within the error of the emulation, it is the one that makes no scan much slower.
-pub fn io_method<T: Copy>(others: &[OtherMethod<T>]) -> MethodChoice<T> {
+pub fn io_method<T: Copy>(others: &[OtherMethod<T>]) -> ByRatios<OtherMethod<T>> {
     let sure = others.iter().filter(|other| is_surely_better(other.ratio.with_error(EMULATION_ERROR)));
     let fastest = sure.clone().map(|other| other.ratio.value).fold(f64::INFINITY, f64::min);
     let as_fast = sure.filter(|other| other.ratio.value <= fastest * ALIKE);
     if let Some(best) = as_fast.min_by(|a, b| a.worst.total_cmp(&b.worst)) {
-        return MethodChoice::Change { to: best.method, gain: 1.0 / best.ratio.value };
+        return ByRatios::Change(*best);
     }
     let ratios = others.iter().map(|other| other.ratio);
     let Some(best) = ratios.min_by(|a, b| a.value.total_cmp(&b.value)) else {
-        return MethodChoice::Unmeasured;
+        return ByRatios::Unmeasured;
     };
     if best.value * SEEMS_WORSE < 1.0 && !is_surely_better(best) {
-        MethodChoice::SeemsBetter
+        ByRatios::SeemsBetter
     } else {
-        MethodChoice::Keep
+        ByRatios::Keep
     }
 }
 
@@ -94,18 +75,18 @@ mod tests {
             let sync = OtherMethod { method: "sync", ratio: ratio(1.3, 0.01), worst: 1.3 };
             io_method(&[sync, OtherMethod { method: "io_uring", ratio: ratio(value, half), worst: 1.2 }])
         };
-        assert!(matches!(advice(0.6, 0.02), MethodChoice::Change { to: "io_uring", .. }));
-        assert_eq!(advice(0.92, 0.01), MethodChoice::Keep, "within the error of the emulation");
-        assert_eq!(advice(0.8, 0.3), MethodChoice::SeemsBetter, "more turns would tell");
-        assert_eq!(advice(1.2, 0.01), MethodChoice::Keep);
-        assert_eq!(io_method::<&str>(&[]), MethodChoice::Unmeasured);
+        assert!(matches!(advice(0.6, 0.02), ByRatios::Change(OtherMethod { method: "io_uring", .. })));
+        assert_eq!(advice(0.92, 0.01), ByRatios::Keep, "within the error of the emulation");
+        assert_eq!(advice(0.8, 0.3), ByRatios::SeemsBetter, "more turns would tell");
+        assert_eq!(advice(1.2, 0.01), ByRatios::Keep);
+        assert_eq!(io_method::<&str>(&[]), ByRatios::Unmeasured);
     }
 
     #[test]
     fn of_methods_that_are_as_fast_the_one_without_a_slow_scan_is_advised() {
         let other = |method, value, worst| OtherMethod { method, ratio: ratio(value, 0.01), worst };
         let to = |others: &[OtherMethod<&'static str>]| match io_method(others) {
-            MethodChoice::Change { to, .. } => to,
+            ByRatios::Change(other) => other.method,
             choice => panic!("{choice:?}"),
         };
         assert_eq!(to(&[other("sync", 0.55, 1.5), other("io_uring", 0.6, 1.1)]), "io_uring");

@@ -24,5 +24,5 @@ pub mod sustained;
 pub mod vacuum;
 mod wal;
 
-pub use plateau::{Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};
+pub use plateau::{ByRatios, Choice, Plateau, SEEMS_WORSE, first_as_good, plateau};
 pub use wal::{SyncMethod, WriteCache, sync_method};

@@ -37,6 +37,19 @@ pub const SEEMS_WORSE: f64 = 1.1;
 /// rule 1 to 43 %.
 const NO_LUCK: f64 = 0.75;
 
+/// What to do about a setting, by the ratios of what other values take to what the value in force takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ByRatios<T> {
+    /// No other value is surely better.
+    Keep,
+    /// This one is.
+    Change(T),
+    /// Another one seems better, but not surely.
+    SeemsBetter,
+    /// There are no ratios.
+    Unmeasured,
+}
+
 /// Candidates, by their costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates {

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use buffers::Buffers;
+pub(crate) use buffers::{Buffers, look_at};
 pub use pread::Pread;
 pub(crate) use pread::pread;
 pub use threads::Threads;
@@ -56,22 +56,11 @@ pub trait Engine {
     /// When nothing is in flight: a bug of the caller.
     fn wait(&mut self, idle: &mut dyn FnMut()) -> Result<Completion>;
 
-    /// Copies what was read into the buffer of `slot`, from byte `at` of it on, as a read through a cache
-    /// would have.
+    /// What was read into the buffer of `slot`: `len` bytes of it, from byte `at` on.
     ///
     /// # Panics
     /// When the slot is busy or out of range, or the buffer has fewer bytes: a bug of the caller.
-    fn copy(&self, slot: usize, at: usize, into: &mut [u8]);
-}
-
-/// An engine whose caller works on what was read where it lies, as the server does in its buffers.
-pub trait WorksInPlace: Engine {
-    /// Looks at each line of the `len` bytes that lie from byte `at` of the buffer of `slot` on, and computes
-    /// a checksum of them, if it `verifies`, as the server does.
-    ///
-    /// # Panics
-    /// As for [`Engine::copy`].
-    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32;
+    fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8];
 }
 
 /// The kinds of engine.

@@ -8,7 +8,7 @@ mod precision;
 mod slices;
 mod step;
 
-pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_turns, slope, trend};
+pub use interval::{Interval, MIN_SLICES, MIN_TURNS, of_ratio, of_rounds, of_turns, slope, trend};
 pub use latency::{Class, Latencies};
 pub use median::{MIN_FOR_MEDIAN, error_of_median, median, of_median};
 pub(crate) use precision::Looks;

@@ -9,7 +9,7 @@ use io_probe_core::machine::device::Placement;
 use io_probe_core::machine::observer::{Observer, Surroundings};
 use io_probe_core::measure::load::{BlockReads, Reached, Requests, ScratchWrites};
 use io_probe_core::measure::mix::{self, Cell, MixRun, Present, READS, WRITES};
-use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::measure::sync::NotDurable;
 use io_probe_core::measure::writes::LONG_WRITE;
 use io_probe_core::run::budget::Limits;
 use io_probe_surface::doubt::Doubt;
@@ -289,8 +289,7 @@ impl Measured {
                 })
             })
         });
-        let mount = written.placement.mount.as_ref();
-        let in_memory = mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type));
+        let in_memory = written.placement.is_in_memory();
         let tried = tried.map(|place| place.placement);
         Ok(Found { mix: mix?, present, sizes, blocks, in_memory, surroundings, tried })
     }

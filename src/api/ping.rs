@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_probe_core::files::scratch::{Fill, Room, Scratch, ScratchLocation};
+use io_probe_core::files::scratch::{Fill, Scratch};
 use io_probe_core::machine::account::{self, Account};
 use io_probe_core::machine::observer::IoDelta;
 use io_probe_core::measure::load::ScratchWrites;
 use io_probe_core::measure::ping::{self, Pong};
 use io_probe_core::measure::random::{FetchOrder, Found, Look};
-use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::measure::sync::NotDurable;
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::order::Permutation;
 use io_probe_surface::doubt::Doubt;
@@ -21,7 +21,7 @@ use pgrx::prelude::*;
 
 use super::shared::{self, Caveats, NOT_DIRECT, us};
 use crate::call::named::{NamedEnum, named};
-use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments};
+use crate::call::{Begin, Call, Options, Outcome, Probe, ProbedPlace, ProbedRelation, ReadPath, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
 use crate::pg::backend::{JsonbText, Rows, SqlInterval, Text, server};
@@ -125,7 +125,8 @@ impl Ping {
         let observer = relation.observer(Account::Own);
         let (before, look) = (account::own_traffic(), observer.look());
         let (pongs, stop) = call.with_budget(&relation.interrupts, |budget| {
-            ping::ping(fetch_order, writes, block_size, self.count, self.every, &self.limits, budget)
+            let report = &mut |answered| call.progress.done(answered);
+            ping::ping(fetch_order, writes, block_size, self.count, self.every, &self.limits, budget, report)
         })?;
         let moved = account::own_traffic().zip(before).map(|(now, before)| now - before);
         let asked = pongs.len() as u64 * u64::from(block_size);
@@ -136,16 +137,10 @@ impl Ping {
     /// The file that writes go to.
     fn scratch(&self, call: &Call, relation: &ProbedRelation) -> Outcome<Scratch> {
         let size = SCRATCH_BLOCKS * relation.block_size();
-        let room = Room {
-            size: size.min(gucs::SCRATCH_LIMIT.bytes()),
-            reserve: gucs::SCRATCH_RESERVE.bytes(),
-            limits: self.limits,
-        };
-        let directory = relation.relation.directory();
-        let fallback = relation.relation.file_tablespace().temporary_file();
-        let place = ScratchLocation { directory: &directory, fallback: &fallback };
+        let place = ProbedPlace::beside(&relation.relation);
         let mut should_stop = || call.should_stop(&relation.interrupts);
-        Ok(Scratch::create(place, room, Fill::Incompressible, &mut should_stop)?)
+        let (scratch, _) = place.make_scratch(size, Fill::Incompressible, self.limits, &mut should_stop)?;
+        Ok(scratch)
     }
 
     /// A row for each answer. The notes stand in the last one, which may be one without a request.
@@ -175,8 +170,7 @@ impl Ping {
     }
 
     fn judge(&self, answers: &Pongs, relation: &ProbedRelation, caveats: &mut Caveats) {
-        let mount = relation.placement.mount.as_ref();
-        if self.mode != Mode::Read && mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
+        if self.mode != Mode::Read && relation.placement.is_in_memory() {
             caveats.void(&NotDurable::InMemory.to_string());
         }
         if answers.not_direct {

@@ -18,8 +18,7 @@ use pgrx::prelude::*;
 pub(super) use self::advice::{ON_PRIMARY, Recommendation, Setting, UNKNOWN, WindowPoint, told_beside};
 use self::place::TablespaceTarget;
 use super::page_cost::{self, PageLimits};
-use crate::call::named::{NamedEnum, named};
-use crate::call::{Begin, Call, Options, Probe, arguments};
+use crate::call::{Begin, Call, NamedEnum, Options, Probe, arguments};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
@@ -41,13 +40,11 @@ fn io_probe_recommend(
     duration: Option<SqlInterval>,
     cold: Option<bool>,
     writes: Option<bool>,
-    unit: Option<Text>,
     options: Option<JsonbText>,
 ) -> Rows {
     Rows::answer(|| {
         let options = Options::parse(options, MEASURING)?;
         let request = RecommendRequest {
-            unit: Unit::parse(unit.as_deref())?.unwrap_or(Unit::SeqPage),
             lists_settings: settings.is_some(),
             settings: Setting::pick(settings.map(|given| given.0))?,
             bounds: options.bounds()?,
@@ -63,19 +60,8 @@ fn io_probe_recommend(
     })
 }
 
-named! {
-    /// What a cost of 1 stands for.
-    pub(super) enum Unit: "unit", "units" {
-        /// A page read in sequence.
-        SeqPage = "seq_page",
-        /// The unit in which the costs of the CPU are right.
-        Cpu = "cpu",
-    }
-}
-
 /// What advice is asked for, and what may be done for it.
 pub(super) struct RecommendRequest {
-    pub(super) unit: Unit,
     pub(super) settings: Vec<Setting>,
     /// Does the call list these settings?
     pub(super) lists_settings: bool,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use io_probe_core::files::scratch::Fill;
 use io_probe_core::machine::observer::Surroundings;
-use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::measure::sync::NotDurable;
 use io_probe_core::measure::writes::{self, LONG_WRITE, WriteOrder, WriteRun, WriteTimes, WriteWay};
 use io_probe_core::run::budget::Limits;
 use io_probe_core::stats::MIN_TURNS;
@@ -170,7 +170,7 @@ impl Written {
         let placement = &self.place.placement;
         let mount = placement.mount.as_ref();
         if let Some((found, times)) = found {
-            if mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
+            if placement.is_in_memory() {
                 caveats.void(&NotDurable::InMemory.to_string());
             } else {
                 judge(way, times, &mut caveats);

@@ -13,6 +13,7 @@ use io_probe_core::run::budget::{self, Limits, StopCheck};
 use super::admission;
 use crate::error::Result;
 use crate::gucs;
+use crate::pg::storage::relation::Relation;
 use crate::pg::storage::tablespace::Tablespace;
 use crate::pg::storage::wal;
 
@@ -57,6 +58,11 @@ impl ProbedPlace {
 
     pub(crate) fn of_tablespace(tablespace: Tablespace) -> Self {
         Self::new(tablespace.inner_directory(), tablespace.temporary_file())
+    }
+
+    /// The directory of a relation's files.
+    pub(crate) fn beside(relation: &Relation) -> Self {
+        Self::new(relation.directory(), relation.file_tablespace().temporary_file())
     }
 
     /// Finds what lies below it.

@@ -121,7 +121,8 @@ row! {
         probe: Option<&'static str>,
         /// Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork
         path: Option<String>,
-        /// Blocks done on this path (seqscan, random, depth, evict); others: turns, slices or intervals done
+        /// Blocks done on this path (seqscan, random, depth, evict), or requests (ping); others: turns,
+        /// slices or intervals done
         done: i64,
         /// Value that done will reach; 0 if unknown. A limit may end the probe earlier
         total: i64,

@@ -71,7 +71,6 @@ pub const FUNCTIONS: &[Function] = &[Function {
         optional("duration", "text", "NULL"),
         optional("cold", "boolean", "false"),
         optional("writes", "boolean", "false"),
-        optional("unit", "text", "'seq_page'"),
         options(MEASURING),
     ],
     returns: Returns::Rows(&RecommendRow::TYPE, 8),
@@ -79,18 +78,18 @@ pub const FUNCTIONS: &[Function] = &[Function {
         Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that \
         would change a setting; io_probe_recommend_full also shows the reasons. Measures the relation, or \
         the largest table of each tablespace. settings selects the rows to show, and does not change their \
-        values: random_page_cost, seq_page_cost, effective_io_concurrency, maintenance_io_concurrency, \
-        correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, \
-        bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL \
-        18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), \
-        io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another \
-        correlation is better, if there was no time to look at it, or if settings names correlation. By \
-        default seq_page_cost stays, as the unit of all costs; unit => 'cpu' recommends a value for it, too. \
-        cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes \
-        scratch files in the folder of the WAL and in the tablespace of the largest table. This needs \
-        EXECUTE on io_probe_sync; without CREATE on that tablespace, if it is not the database's default, \
-        the flush_after settings have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. \
-        Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait",
+        values: random_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, \
+        read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, \
+        checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also \
+        io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, \
+        io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if \
+        there was no time to look at it, or if settings names correlation. seq_page_cost stays as it is, as \
+        the unit of all costs. cold => true evicts what the function reads (needs EXECUTE on \
+        io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace \
+        of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on that tablespace, if it \
+        is not the database's default, the flush_after settings have no advice. Needs EXECUTE, and SELECT or \
+        MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, \
+        wait",
     example: "'public.probed', duration => '30 ms', cold => true, writes => true",
     errors: &[FILES],
     ..ADVISE

@@ -6,10 +6,9 @@
 //! costs, at the `effective_io_concurrency` that [`concurrency`](super::concurrency) has chosen, is the
 //! geometric mean of the times of the picks over all queries, cold and warm weighing the same. What is set
 //! stays where no other is better by more than the error of the measured times and by more than 5 %, see
-//! [`plateau()`](crate::plateau()); else as much of it as may be. It also stays where that much is as good as
-//! the best, but not sure to gain: to go on to what keeps less gave simulated devices other advice in 9 of 40
-//! calls. The regret of a pick is its time over that of the best plan at any concurrency: one that makes all
-//! bitmap scans slow is no excuse.
+//! [`plateau()`](crate::plateau()). The regret of a pick is its time over that of the best plan at any
+//! concurrency: one that makes all bitmap scans slow is no excuse. `seq_page_cost` is the unit of all costs,
+//! and stays.
 //!
 //! Correlations move picks as well. So the planner was asked twice where some are advised: as things are, and
 //! with them. Costs are chosen that are as good as the best with them, and without them not surely slower
@@ -39,34 +38,18 @@ pub struct CostPair {
 /// `random_page_cost` over `seq_page_cost`.
 const RATIOS: [f64; 19] =
     [1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0];
-/// `seq_page_cost` over the one that the processor's costs ask for.
-const SCALES: [f64; 7] = [0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83];
 
-impl CostPair {
-    fn values(&self) -> [f64; 2] {
-        [self.sequential, self.random]
-    }
-
-    /// Does a random page cost no less than a sequential one?
-    pub fn is_in_order(&self) -> bool {
-        self.random >= self.sequential
-    }
-}
-
-/// The pairs of page costs to ask for: those in force, and a grid, where a random page costs no less than a
-/// sequential one. `anchor` is [`Times::seq_page_cost`]; without one `seq_page_cost` is the unit, and stays.
-pub fn grid(in_force: CostPair, anchor: Option<f64>) -> Vec<CostPair> {
-    let mut sequential = vec![in_force.sequential];
-    sequential.extend(anchor.into_iter().flat_map(|anchor| SCALES.map(|scale| rounded(anchor * scale))));
+/// The pairs of page costs to ask for: those in force, and multiples of `seq_page_cost`. A random page costs
+/// no less than a sequential one.
+pub fn grid(in_force: CostPair) -> Vec<CostPair> {
+    let CostPair { sequential, random } = in_force;
+    // Rounded, a cost might be below the other.
+    let multiples = RATIOS.map(|ratio| rounded(sequential * ratio).max(sequential));
     let mut cells = Vec::new();
-    for sequential in sequential {
-        // Rounded, a cost might be below the other.
-        let random = RATIOS.map(|ratio| rounded(sequential * ratio).max(sequential));
-        for random in [in_force.random].into_iter().chain(random) {
-            let cell = CostPair { sequential, random };
-            if cell.is_in_order() && !cells.contains(&cell) {
-                cells.push(cell);
-            }
+    for random in [random].into_iter().chain(multiples) {
+        let cell = CostPair { sequential, random };
+        if random >= sequential && !cells.contains(&cell) {
+            cells.push(cell);
         }
     }
     cells
@@ -157,27 +140,11 @@ pub struct Chosen {
     pub settings: Settings,
     /// Its regret.
     pub regret: Regret,
-    /// Costs of random pages.
-    pub random: Alike,
-    /// Costs of sequential pages.
-    pub sequential: Alike,
-}
-
-/// Values of a cost that are as good as the chosen one, with all else as it is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Alike {
-    /// From and to where they are as good.
+    /// From and to where `random_page_cost` is as good.
     pub as_good: (f64, f64),
     /// From and to where, as far as the planner was asked, it picks plans that take the same.
     pub same_plans: (f64, f64),
 }
-
-/// Places of the costs in [`CostPair::values`].
-const SEQUENTIAL: usize = 0;
-const RANDOM: usize = 1;
-
-/// Which of seq_page_cost and random_page_cost stay as they are set, the preferred first.
-const KEEPS: [[bool; 2]; 4] = [[true, true], [true, false], [false, true], [false, false]];
 
 /// Logarithms of costs that differ by less are sums of the same times.
 pub(super) const SAME_PLANS: f64 = 1e-9;
@@ -217,8 +184,8 @@ impl Regrets {
         Settings { cell: self.cells[place / count], concurrency: self.concurrencies[place % count] }
     }
 
-    /// The costs in force where none are sure to gain; else the nearest of those that keep as much of them as
-    /// may be. All at the concurrency of `in_force`.
+    /// The costs in force where none are sure to gain; else the nearest of those. All at the concurrency of
+    /// `in_force`.
     pub fn choose(&self, in_force: &Settings) -> Option<Chosen> {
         let candidates = &self.judged.candidates.among(|place| self.is_at(place, in_force))?;
         Choosing { regrets: self, candidates, gaining: &[&self.judged.candidates], in_force }.choose()
@@ -247,13 +214,11 @@ impl Regrets {
         0..self.judged.regrets.len()
     }
 
-    /// The places that differ from `place` in one cost only, with its values, ascending.
-    fn along(&self, axis: usize, place: usize) -> Vec<(f64, usize)> {
-        let (at, other) = (self.settings(place), 1 - axis);
-        let beside = self.places().filter(|place| self.is_at(*place, &at));
-        let all = beside.map(|place| (self.settings(place).cell.values(), place));
-        let all = all.filter(|(values, _)| values[other] == at.cell.values()[other]);
-        let mut along: Vec<(f64, usize)> = all.map(|(values, place)| (values[axis], place)).collect();
+    /// The places at this concurrency, with their `random_page_cost`, ascending.
+    fn along(&self, at: &Settings) -> Vec<(f64, usize)> {
+        let beside = self.places().filter(|place| self.is_at(*place, at));
+        let mut along: Vec<(f64, usize)> =
+            beside.map(|place| (self.settings(place).cell.random, place)).collect();
         along.sort_by(|a, b| a.0.total_cmp(&b.0));
         along
     }
@@ -282,28 +247,36 @@ struct Choosing<'a> {
 impl Choosing<'_> {
     /// The best costs.
     fn choose(&self) -> Option<Chosen> {
+        let Self { regrets, candidates, .. } = self;
         let place = self.best()?;
+        let settings = regrets.settings(place);
+        let (random, along) = (settings.cell.random, regrets.along(&settings));
+        let (low, high) = candidates.range(&along, random);
+        let at = along.iter().position(|(_, other)| *other == place).unwrap_or(0);
+        let same = |(_, other): &&(f64, usize)| regrets.is_same(*other, place);
+        let lowest = along[..at].iter().rev().take_while(same).last();
+        let highest = along[at + 1..].iter().take_while(same).last();
         Some(Chosen {
-            settings: self.regrets.settings(place),
-            regret: self.regrets.judged.regrets[place],
-            sequential: self.alike(SEQUENTIAL, place),
-            random: self.alike(RANDOM, place),
+            settings,
+            regret: regrets.judged.regrets[place],
+            as_good: (to_digits(low, f64::ceil).min(random), to_digits(high, f64::floor).max(random)),
+            same_plans: (lowest.map_or(random, |of| of.0), highest.map_or(random, |of| of.0)),
         })
     }
 
     /// What is set, if it is as good as the best, at this concurrency or at some, or no place is sure to gain
-    /// over it. Else, of those that are as good and keep the most of it, the nearest.
+    /// over it. Else, of those that are as good, the nearest.
     fn best(&self) -> Option<usize> {
-        let (candidates, set) = (self.candidates, self.set());
+        let Self { regrets, candidates, in_force, .. } = self;
+        let set = self.set();
         if set.is_some_and(|set| candidates.excess(set) <= 1.0 || self.stays(set)) {
             return set;
         }
-        let as_good = KEEPS.iter().map(|kept| self.as_good(kept)).find(|places| !places.is_empty())?;
-        let least = as_good.iter().map(|place| candidates.excess(*place)).min_by(f64::total_cmp)?;
         // Not an edge value: noise would push it out next time.
-        let inner = as_good.into_iter().filter(|place| candidates.excess(*place) <= least + INNER);
-        let inner = inner.filter(|place| self.gains(*place));
-        least_by(inner, |place| self.distance(*place)).or(set)
+        let inner = regrets.places().filter(|place| candidates.excess(*place) <= INNER);
+        let distance =
+            |place: &usize| (regrets.settings(*place).cell.random / in_force.cell.random).ln().abs();
+        least_by(inner.filter(|place| self.gains(*place)), distance).or(set)
     }
 
     /// Are the costs that are set allowed, and as good as the best at some concurrency, by all that gains are
@@ -320,41 +293,9 @@ impl Choosing<'_> {
         self.regrets.place(self.in_force)
     }
 
-    /// The places that are as good as the best and keep these of the costs in force.
-    fn as_good(&self, kept: &[bool; 2]) -> Vec<usize> {
-        let keeping = self.regrets.places().filter(|place| self.keeps(kept, *place));
-        keeping.filter(|place| self.candidates.excess(*place) <= 1.0).collect()
-    }
-
-    fn keeps(&self, kept: &[bool; 2], place: usize) -> bool {
-        let (values, in_force) = (self.regrets.settings(place).cell.values(), self.in_force.cell.values());
-        (0..values.len()).all(|at| !kept[at] || values[at] == in_force[at])
-    }
-
     /// Is a place sure to gain over what is set?
     fn gains(&self, place: usize) -> bool {
         self.set().is_none_or(|set| self.gaining.iter().any(|by| by.gains(place, set)))
-    }
-
-    /// How far the costs are from those in force.
-    fn distance(&self, place: usize) -> f64 {
-        let (values, in_force) = (self.regrets.settings(place).cell.values(), self.in_force.cell.values());
-        [SEQUENTIAL, RANDOM].into_iter().map(|at| (values[at] / in_force[at]).ln().abs()).sum()
-    }
-
-    /// The values of one cost that are as good, with all else as in this place.
-    fn alike(&self, axis: usize, place: usize) -> Alike {
-        let value = self.regrets.settings(place).cell.values()[axis];
-        let along = self.regrets.along(axis, place);
-        let (low, high) = self.candidates.range(&along, value);
-        let at = along.iter().position(|(_, other)| *other == place).unwrap_or(0);
-        let same = |(_, other): &&(f64, usize)| self.regrets.is_same(*other, place);
-        let lowest = along[..at].iter().rev().take_while(same).last();
-        let highest = along[at + 1..].iter().take_while(same).last();
-        Alike {
-            as_good: (to_digits(low, f64::ceil).min(value), to_digits(high, f64::floor).max(value)),
-            same_plans: (lowest.map_or(value, |of| of.0), highest.map_or(value, |of| of.0)),
-        }
     }
 }
 

@@ -195,12 +195,6 @@ impl Times {
         moved.map(|times| times.by_workers(self.by_workers))
     }
 
-    /// `seq_page_cost` where the processor's costs stay as they are, and a tuple costs `cpu_tuple_cost`; None
-    /// if that is no number above 0.
-    pub fn seq_page_cost(&self, cpu_tuple_cost: f64) -> Option<f64> {
-        Some(self.sequential / (self.tuple / cpu_tuple_cost)).filter(|cost| cost.is_finite() && *cost > 0.0)
-    }
-
     /// The time of a scan that finds `rows` rows, in microseconds.
     pub fn of_scan(
         &self,

@@ -15,8 +15,8 @@ use crate::{Error, Result};
 /// The size of a transparent huge page, in bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). What is read is thrown away; only a
-/// writer borrows one, to fill it.
+/// One buffer a slot, page-aligned (which satisfies every O_DIRECT rule). What is read is thrown away, looked
+/// at or not; a writer borrows one, to fill it.
 pub(crate) struct Buffers {
     /// The whole mapping.
     mapping: NonNull<libc::c_void>,
@@ -27,8 +27,8 @@ pub(crate) struct Buffers {
     each: usize,
 }
 
-// SAFETY: the memory is only handed out as raw pointers, and each that writes through one has a slot of its
-// own; the mapping itself is valid in every thread.
+// SAFETY: the memory is handed out as raw pointers, and each that writes through one has a slot of its own;
+// and as bytes that nothing writes into meanwhile. The mapping itself is valid in every thread.
 unsafe impl Send for Buffers {}
 // SAFETY: as above.
 unsafe impl Sync for Buffers {}
@@ -72,30 +72,16 @@ impl Buffers {
         unsafe { self.first.as_ptr().add(slot * self.each + at) }
     }
 
-    /// Copies from the buffer of `slot`, from byte `at` on.
+    /// `len` bytes of the buffer of `slot`, from byte `at` on.
     ///
     /// # Panics
     /// When there is no such slot, or its buffer ends before.
     ///
     /// # Safety
-    /// Nothing is in flight in this slot, so that nothing writes into its buffer meanwhile.
-    pub(super) unsafe fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
-        let from = self.slot_at(slot, at, into.len());
-        // SAFETY: all that is copied lies within the buffer; the caller vouches that nothing writes there;
-        // what is copied into is borrowed, so it is no part of the mapping.
-        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
-    }
-
-    /// Looks at each line of these bytes, and computes a checksum of them if it `verifies`: that of a page of
-    /// PostgreSQL, up to its seeds, which takes the same time.
-    ///
-    /// # Safety
-    /// Nobody may write into these bytes meanwhile.
-    pub(super) unsafe fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
-        let first = self.slot_at(slot, at, len);
+    /// Nothing may write into these bytes as long as they are borrowed.
+    pub(super) unsafe fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
         // SAFETY: within the mapping, whose bytes are all written; nobody writes there, says the caller.
-        let bytes = unsafe { std::slice::from_raw_parts(first, len) };
-        if verifies { checksum(bytes) } else { bytes.iter().step_by(LINE).map(|byte| u32::from(*byte)).sum() }
+        unsafe { std::slice::from_raw_parts(self.slot_at(slot, at, len), len) }
     }
 
     pub(super) fn slots(&self) -> usize {
@@ -116,6 +102,12 @@ const LINE: usize = 64;
 /// Sums that `checksum_impl.h` computes beside one another, and the prime of its hash, FNV-1a.
 const SUMS: usize = 32;
 const PRIME: u32 = 16_777_619;
+
+/// Looks at each line of these bytes, and computes a checksum of them if it `verifies`: that of a page of
+/// PostgreSQL, up to its seeds, which takes the same time.
+pub(crate) fn look_at(bytes: &[u8], verifies: bool) -> u32 {
+    if verifies { checksum(bytes) } else { bytes.iter().step_by(LINE).map(|byte| u32::from(*byte)).sum() }
+}
 
 fn checksum(bytes: &[u8]) -> u32 {
     let mut sums = [0_u32; SUMS];

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::buffers::Buffers;
-use super::{Completion, Engine, WorksInPlace};
+use super::{Completion, Engine};
 use crate::Result;
 
 /// `pread(2)` at depth 1: the request is made when it is waited for.
@@ -38,18 +38,10 @@ impl Engine for Pread {
         }
     }
 
-    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+    fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
         assert!(self.pending.is_none(), "slot {slot} is busy");
-        // SAFETY: reads are made when they are waited for.
-        unsafe { self.buffers.copy(slot, at, into) };
-    }
-}
-
-impl WorksInPlace for Pread {
-    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
-        assert!(self.pending.is_none(), "slot {slot} is busy");
-        // SAFETY: as in `copy`.
-        unsafe { self.buffers.look_at(slot, at, len, verifies) }
+        // SAFETY: reads are made when they are waited for, which nobody can while the engine is borrowed.
+        unsafe { self.buffers.bytes(slot, at, len) }
     }
 }
 

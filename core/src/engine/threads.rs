@@ -7,9 +7,9 @@ use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, look_at};
 use super::pread::pread;
-use super::{Completion, Engine, WorksInPlace};
+use super::{Completion, Engine};
 use crate::Result;
 use crate::run::lock;
 use crate::run::workers::WorkerThreads;
@@ -97,7 +97,8 @@ impl PoolShared {
             drop(job.file);
             if self.verifies {
                 // SAFETY: the slot is this job's until its completion is known.
-                std::hint::black_box(unsafe { self.buffers.look_at(job.slot, job.at, job.len, true) });
+                let bytes = unsafe { self.buffers.bytes(job.slot, job.at, job.len) };
+                std::hint::black_box(look_at(bytes, true));
             }
             queues = lock(&self.queues);
             queues.done.push_back(Completion { slot: job.slot, result });
@@ -145,18 +146,10 @@ impl Engine for Threads {
         }
     }
 
-    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+    fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
         assert!(!self.busy[slot], "slot {slot} is busy");
-        // SAFETY: no thread has a job in this slot; the lock under which its completion came makes its bytes
-        // visible.
-        unsafe { self.shared.buffers.copy(slot, at, into) };
-    }
-}
-
-impl WorksInPlace for Threads {
-    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
-        assert!(!self.busy[slot], "slot {slot} is busy");
-        // SAFETY: as in `copy`.
-        unsafe { self.shared.buffers.look_at(slot, at, len, verifies) }
+        // SAFETY: no thread has a job in this slot, and none gets one while the engine is borrowed; the lock
+        // under which its completion came makes its bytes visible.
+        unsafe { self.shared.buffers.bytes(slot, at, len) }
     }
 }

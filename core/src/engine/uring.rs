@@ -15,7 +15,7 @@ use std::sync::Arc;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::buffers::Buffers;
-use super::{Completion, Engine, WorksInPlace};
+use super::{Completion, Engine};
 use crate::run::shutdown::{ShutDown, register};
 use crate::{Error, Result};
 
@@ -180,18 +180,10 @@ impl Engine for Uring {
         }
     }
 
-    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+    fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
         assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
-        // SAFETY: the kernel has no request in this slot.
-        unsafe { self.inner.buffers.copy(slot, at, into) };
-    }
-}
-
-impl WorksInPlace for Uring {
-    fn look_at(&self, slot: usize, at: usize, len: usize, verifies: bool) -> u32 {
-        assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
-        // SAFETY: as in `copy`.
-        unsafe { self.inner.buffers.look_at(slot, at, len, verifies) }
+        // SAFETY: the kernel has no request in this slot, and gets none while the engine is borrowed.
+        unsafe { self.inner.buffers.bytes(slot, at, len) }
     }
 }
 

@@ -129,6 +129,11 @@ impl Placement {
         kb as f64 * 1024.0 / f64::from(block_size)
     }
 
+    /// Is its file system in memory, without any device?
+    pub fn is_in_memory(&self) -> bool {
+        self.mount.as_ref().is_some_and(|mount| matches!(mount.fs_type.as_str(), "tmpfs" | "ramfs"))
+    }
+
     /// The devices of this place and of another one, each once, with all that is above it.
     pub fn leaves_with(&self, other: &Self) -> Vec<Leaf> {
         let mut leaves = self.leaves.clone();

@@ -32,7 +32,7 @@ use crate::run::budget::{Budget, End, Limits, Outcome, Stop};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::lock;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
-use crate::stats::{Interval, Latencies, Slice, of_turns};
+use crate::stats::{Interval, Latencies, of_rounds};
 
 /// Rounds of turns, and one more that finding the number of writes may take.
 const ROUNDS: u32 = 6;
@@ -114,11 +114,7 @@ impl Flushes {
     /// How many times as long as `other` a way took for this, with an interval over the rounds in which both
     /// counted.
     pub fn ratio(&self, way: usize, other: usize, of: fn(&FlushTurn) -> u64) -> Option<Interval> {
-        let both = self.turns[way].iter().zip(&self.turns[other]);
-        let turns = both.filter_map(|(one, other)| {
-            Some(Slice { ns: of(one.as_ref()?), work: of(other.as_ref()?).max(1) })
-        });
-        of_turns(&turns.collect::<Vec<_>>())
+        of_rounds(&self.turns[way], &self.turns[other], of)
     }
 
     /// Mean of this over the turns of a way, in nanoseconds.

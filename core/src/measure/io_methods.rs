@@ -30,7 +30,7 @@ use std::sync::Arc;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 pub use self::turns::{ByServer, Compared, Contender, MethodsRun, ReadTurn, SCANS, compare};
-use crate::engine::{Pread, Threads, Uring, WorksInPlace, expect_full};
+use crate::engine::{Engine, Pread, Threads, Uring, expect_full, look_at};
 use crate::files::{Access, OpenFile, RelationFiles};
 use crate::run::clock::{Clock, Monotonic, cpu_of_process_ns};
 use crate::{Error, Result};
@@ -81,7 +81,7 @@ pub struct Spent {
 pub struct Emulation<'a> {
     source: &'a RelationFiles,
     method: Method,
-    engine: Box<dyn WorksInPlace>,
+    engine: Box<dyn Engine>,
     /// Descriptors: one for each worker.
     files: Vec<RelationFiles>,
     slots: usize,
@@ -103,7 +103,7 @@ impl<'a> Emulation<'a> {
         verifies: bool,
     ) -> Result<Self> {
         let depth = depth.max(1);
-        let engine: Box<dyn WorksInPlace> = match method {
+        let engine: Box<dyn Engine> = match method {
             Method::Sync => Box::new(Pread::new(request)?),
             Method::Worker(workers) => {
                 Box::new(Threads::serving(workers as usize, depth, request, verifies)?)
@@ -198,7 +198,7 @@ impl<'a> Emulation<'a> {
         let verifies = stream.verifies && !matches!(self.method, Method::Worker(_));
         for block in 0..(read.end - read.start) as usize {
             let (slot, at) = (index % self.slots, block * block_size);
-            std::hint::black_box(self.engine.look_at(slot, at, block_size, verifies));
+            std::hint::black_box(look_at(self.engine.bytes(slot, at, block_size), verifies));
             std::hint::black_box(Work::steps(stream.steps));
         }
     }

@@ -34,7 +34,7 @@ use ring::RingFeed;
 
 use crate::engine::{self, Kind};
 use crate::measure::contradictions;
-use crate::run::budget::{Budget, LatencyBound, Stop, sleep_in_thread};
+use crate::run::budget::{Budget, LatencyBound, Limits, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::lock;
 use crate::run::workers::WorkerThreads;
@@ -88,6 +88,14 @@ impl Stream {
     /// Has this engine send it.
     pub fn by(self, engine: Option<Kind>) -> Self {
         Self { engine, ..self }
+    }
+
+    /// Has it go as fast as these limits allow.
+    pub fn within(self, limits: &Limits) -> Self {
+        let bytes = self.requests.bytes();
+        let most = limits.bytes_per_s(bytes);
+        let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
+        Self { pace, ..self }
     }
 
     fn is_by_ring(&self) -> Result<bool> {
@@ -510,8 +518,7 @@ mod tests {
     fn bounds_end_it() {
         let mut should_stop = || None;
         let mut budget = Budget::unlimited(&Monotonic, &mut should_stop);
-        let limits =
-            crate::run::budget::Limits { max_bytes: 10 * 8192, ..crate::run::budget::Limits::none() };
+        let limits = Limits { max_bytes: 10 * 8192, ..Limits::none() };
         let mut part = budget.part(&limits);
         let ended =
             run(&[stream(1, false, Pace::Free)], Duration::from_secs(60), &mut part).expect("answers");

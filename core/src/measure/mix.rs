@@ -185,8 +185,9 @@ pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64
     let [reads, writes] = [[100, 0], [0, 100]].map(Cell::of);
     let paced = run.limits.make_pauses();
     let mut mix = Mix { alone: [reads, writes], cells, stop: None, paced };
-    let streams = [READS, WRITES]
-        .map(|side| Stream::new(Arc::clone(&run.sides[side]), run.workers[side]).by(run.engine));
+    let streams = [READS, WRITES].map(|side| {
+        Stream::new(Arc::clone(&run.sides[side]), run.workers[side]).by(run.engine).within(&run.limits)
+    });
     let mut turns = MixTurns { run, streams, of: 2 * (mix.cells.len() as u64 + 2), number: 0, report };
     let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
     budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
@@ -266,12 +267,10 @@ impl MixTurns<'_> {
 
     /// When requests of a side are sent: under a limit none makes up for what was late.
     fn pace(&self, side: usize, offered: Option<f64>) -> Pace {
-        let bytes = self.run.sides[side].bytes();
-        match (offered, self.run.limits.bytes_per_s(bytes)) {
-            (None, None) => Pace::Free,
-            (None, Some(most)) => Pace::AtMost(most as f64 / bytes as f64),
-            (Some(rate), None) => Pace::Due(rate),
-            (Some(rate), Some(_)) => Pace::AtMost(rate),
+        match (offered, self.streams[side].pace) {
+            (None, alone) => alone,
+            (Some(rate), Pace::Free) => Pace::Due(rate),
+            (Some(rate), _) => Pace::AtMost(rate),
         }
     }
 

@@ -59,7 +59,7 @@ fn read(
 }
 
 /// Sends `count` requests of `block_size` bytes, one each `every` or as often as the limits allow: reads of
-/// the blocks of `fetch_order`, writes, or both in turn, a write first.
+/// the blocks of `fetch_order`, writes, or both in turn, a write first. `report` hears how many are answered.
 ///
 /// Returns the answers, and what stopped it. Fewer answers without a reason: no more blocks hold data.
 #[allow(clippy::too_many_arguments, reason = "who, what, how often, within which bounds")]
@@ -71,6 +71,7 @@ pub fn ping(
     every: Duration,
     limits: &Limits,
     budget: &mut Budget<'_>,
+    report: &mut dyn FnMut(u64),
 ) -> Result<(Vec<Pong>, Option<Stop>)> {
     let mut budget = budget.part(limits);
     let clock = budget.clock();
@@ -108,6 +109,7 @@ pub fn ping(
         budget.latency_mut().observe(pong.time_ns);
         let warmup = pongs.iter().all(|earlier| earlier.found.is_some() != pong.found.is_some());
         pongs.push(Pong { warmup, ..pong });
+        report(pongs.len() as u64);
     }
     budget.rest_until(rested);
     Ok((pongs, stop))
@@ -162,7 +164,7 @@ mod tests {
         scratch.file().read_exact_at(&mut held, 0).expect("read");
         let fetch_order = FetchOrder::new(&source, Permutation::new(BLOCKS, 1), 0, Look::Batches(1));
         let every = Duration::from_millis(2);
-        let started = Monotonic.now();
+        let (started, mut reported) = (Monotonic.now(), Vec::new());
         let (pongs, stop) = ping(
             Some(fetch_order),
             writes(&scratch, 0),
@@ -171,9 +173,10 @@ mod tests {
             every,
             &limits(),
             &mut Budget::unlimited(&Monotonic, &mut || None),
+            &mut |answered| reported.push(answered),
         )
         .expect("answers");
-        assert_eq!(stop, None);
+        assert_eq!((stop, reported), (None, Vec::from_iter(1..=10)));
         assert!(Monotonic.now() - started >= 18_000_000);
         let reads: Vec<_> = pongs.iter().map(|pong| (pong.found.is_some(), pong.warmup)).collect();
         assert_eq!(reads[..3], [(false, true), (true, true), (false, false)]);
@@ -206,6 +209,7 @@ mod tests {
             Duration::ZERO,
             &limits(),
             &mut Budget::unlimited(&Monotonic, &mut || None),
+            &mut |_| (),
         )
         .expect("answers");
         assert_eq!((pongs.len() as u64, stop), (BLOCKS - 16, None));
@@ -225,6 +229,7 @@ mod tests {
                 every,
                 limits,
                 &mut Budget::unlimited(&Monotonic, should_stop),
+                &mut |_| (),
             )
             .expect("answers")
         };
@@ -245,6 +250,7 @@ mod tests {
             Duration::ZERO,
             &rested,
             &mut Budget::unlimited(&Monotonic, &mut || None),
+            &mut |_| (),
         );
         assert!(pongs.expect("answers").0.len() == 1 && Monotonic.now() - started >= 100_000_000);
         // So it has if the bytes end it. On this clock a call takes 20 us.
@@ -252,8 +258,8 @@ mod tests {
         let two = Limits { max_util: Some(0.001), max_bytes: 2 * u64::from(BLOCK), ..limits() };
         let mut should_stop = || None;
         let mut budget = Budget::unlimited(&clock, &mut should_stop);
-        let ended =
-            ping(None, writes(&scratch, libc::O_DIRECT), BLOCK, 1000, Duration::ZERO, &two, &mut budget);
+        let writes = writes(&scratch, libc::O_DIRECT);
+        let ended = ping(None, writes, BLOCK, 1000, Duration::ZERO, &two, &mut budget, &mut |_| ());
         assert_eq!(ended.map(|(pongs, stop)| (pongs.len(), stop)).ok(), Some((2, Some(Stop::Bytes))));
         assert!(clock.now() >= 2 * 20_000_000, "{}", clock.now());
         let slow = Limits { max_iops: Some(10), duration: Duration::from_millis(250), ..limits() };

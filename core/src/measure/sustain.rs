@@ -14,7 +14,7 @@ use crate::Result;
 use crate::engine::Kind;
 use crate::machine::observer::Observer;
 use crate::measure::contradictions;
-use crate::measure::load::{self, Pace, Requests, Stream};
+use crate::measure::load::{self, Requests, Stream};
 use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::nanoseconds;
 use crate::stats::{Latencies, Slice};
@@ -83,9 +83,7 @@ pub fn run(
     report: &mut dyn FnMut(u64, u64),
 ) -> Result<Sustain> {
     let bytes = run.requests.bytes();
-    let most = run.limits.bytes_per_s(bytes);
-    let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
-    let stream = Stream::new(Arc::clone(&run.requests), run.workers).by(run.engine).at(pace);
+    let stream = Stream::new(Arc::clone(&run.requests), run.workers).by(run.engine).within(&run.limits);
     let mut budget = budget.part(&run.limits);
     budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
     let of = run.limits.duration.as_nanos().div_ceil(run.every.as_nanos().max(1)) as u64;

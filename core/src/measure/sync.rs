@@ -41,7 +41,7 @@ use std::time::Duration;
 use crate::measure::content::Content;
 use calls::{Calls, Kernel};
 pub use case::{Case, FLUSHES, FlushMethod, Section, Selection};
-pub use durability::{Durability, NotDurable, is_in_memory};
+pub use durability::{Durability, NotDurable};
 pub use group_commit::GroupCommit;
 pub use layout::{Files, Layout};
 pub use measured::{CaseTimes, DeviceRequests};

@@ -227,13 +227,11 @@ impl Order {
 impl Writer {
     fn new(run: &WriteRun<'_>, way: &WriteWay, content: &Arc<Content>) -> Result<Self> {
         let (scratch, content) = (Arc::clone(&run.scratch), Arc::clone(content));
-        let bytes = u64::from(way.length);
         if let Some(workers) = way.direct {
             let random = (way.order == WriteOrder::Random).then_some(run.seed);
             let writes = ScratchWrites::of(content, scratch, libc::O_DIRECT, way.length, random, false)?;
-            let most = run.limits.bytes_per_s(bytes);
-            let pace = most.map_or(Pace::Free, |most| Pace::AtMost(most as f64 / bytes as f64));
-            return Ok(Self::Direct(Stream::new(Arc::new(writes), workers).by(run.engine).at(pace)));
+            let stream = Stream::new(Arc::new(writes), workers);
+            return Ok(Self::Direct(stream.by(run.engine).within(&run.limits)));
         }
         Buffered::new(content, scratch, way, run.seed).map(Self::Buffered)
     }

@@ -16,6 +16,8 @@
 //!
 //! Sources: getrusage(2); `__schedule` in the kernel's `kernel/sched/core.c`.
 
+use nix::sys::resource::{UsageWho, getrusage};
+
 use crate::run::budget::LatencyBound;
 
 /// Knows how often this thread has waited.
@@ -64,11 +66,7 @@ impl Waits {
 
 /// How often this thread has put itself to sleep; 0 where that is not known.
 fn voluntary_switches() -> u64 {
-    // SAFETY: all zeros is a value of it.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: it is written to, for the length of the call.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    if result == 0 { usage.ru_nvcsw as u64 } else { 0 }
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.voluntary_context_switches() as u64)
 }
 
 #[cfg(test)]

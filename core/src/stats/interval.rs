@@ -53,6 +53,14 @@ pub fn of_turns(turns: &[Slice]) -> Option<Interval> {
     interval(turns, MIN_TURNS, |_| 1.0)
 }
 
+/// How many times as much as the turns of `other` those of `one` come to, over the rounds in which both
+/// count.
+pub fn of_rounds<T>(one: &[Option<T>], other: &[Option<T>], of: impl Fn(&T) -> u64) -> Option<Interval> {
+    let both = one.iter().zip(other).filter_map(|(one, other)| Some((one.as_ref()?, other.as_ref()?)));
+    let turns: Vec<Slice> = both.map(|(one, other)| Slice { ns: of(one), work: of(other).max(1) }).collect();
+    of_turns(&turns)
+}
+
 fn interval(slices: &[Slice], least: usize, inflation: impl Fn(&[f64]) -> f64) -> Option<Interval> {
     let n = slices.len();
     let total = Slice::sum(slices);

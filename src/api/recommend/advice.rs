@@ -19,7 +19,6 @@ named! {
     /// A setting, in the order of the rows.
     pub(in crate::api) enum Setting: "setting", "settings" {
         RandomPageCost = "random_page_cost",
-        SeqPageCost = "seq_page_cost",
         EffectiveIoConcurrency = "effective_io_concurrency",
         MaintenanceIoConcurrency = "maintenance_io_concurrency",
         Correlation = "correlation",
@@ -45,13 +44,9 @@ pub(super) const SEEMS_BETTER: &str = "another value seems better, but the times
      sure: give the call a longer duration and a larger max_bytes";
 
 impl Setting {
-    /// The settings that a tablespace may have of its own.
-    pub(super) const OF_TABLESPACE: [Setting; 4] = [
-        Setting::RandomPageCost,
-        Setting::SeqPageCost,
-        Setting::EffectiveIoConcurrency,
-        Setting::MaintenanceIoConcurrency,
-    ];
+    /// The settings that a tablespace may have of its own, apart from the unit of all costs.
+    pub(super) const OF_TABLESPACE: [Setting; 3] =
+        [Setting::RandomPageCost, Setting::EffectiveIoConcurrency, Setting::MaintenanceIoConcurrency];
 
     /// The settings that rule how a server from 18 on reads.
     pub(super) const OF_READS: [Setting; 7] = [
@@ -144,8 +139,8 @@ impl From<Failure> for Lacking {
 pub(in crate::api) struct Recommendation {
     /// All but the evidence.
     pub(in crate::api) row: RecommendRow,
-    /// Settings that the tablespace has of its own, and their values.
-    own: BTreeMap<String, String>,
+    /// The value that the tablespace has of its own.
+    own: Option<String>,
     /// The tablespace that may have the setting of its own.
     tablespace: Option<String>,
     evidence: Map<String, Value>,
@@ -208,7 +203,7 @@ impl Recommendation {
         };
         Self {
             row,
-            own: BTreeMap::new(),
+            own: None,
             tablespace: None,
             evidence: Map::new(),
             beside: None,
@@ -249,12 +244,12 @@ impl Recommendation {
         own: &BTreeMap<String, String>,
         value: Option<SettingValue>,
     ) -> Self {
-        let is_of_server = !own.contains_key(setting.name()) && facts::has_one_tablespace();
-        let row = match is_of_server {
+        let own = own.get(setting.name()).cloned();
+        let row = match own.is_none() && facts::has_one_tablespace() {
             true => Self::new("cluster", None, setting, "reload"),
             false => Self::new("tablespace", Some(name.to_owned()), setting, "now"),
         };
-        Self { own: own.clone(), tablespace: Some(name.to_owned()), ..row.in_force(value) }
+        Self { own, tablespace: Some(name.to_owned()), ..row.in_force(value) }
     }
 
     /// The row of the correlation of an index; `name` is None where there is no index to name.
@@ -361,58 +356,42 @@ impl Recommendation {
 
     /// Another value is better, and ALTER SYSTEM sets it; it is written with a unit.
     pub(super) fn alter_text(self, value: String, why: impl Into<Text>) -> Self {
-        let how = of_server(&(self.row.setting, pgrx::spi::quote_literal(&value)));
+        let how = of_server(self.row.setting, &pgrx::spi::quote_literal(&value));
         self.change(value, how, why)
     }
 
     /// Another value is better, and ALTER SYSTEM or ALTER TABLESPACE sets it.
     pub(super) fn alter(self, value: impl Into<String>, why: impl Into<Text>) -> Self {
         let value = value.into();
-        let how = self.statements(&[(self.row.setting, value.clone())]);
+        let how = self.statements(&value);
         self.change(value, how, why)
     }
 
-    /// Another value is better, and ALTER TABLESPACE sets it and another setting that has to change with it.
-    /// ALTER SYSTEM sets one at a time.
-    pub(super) fn alter_both(mut self, value: f64, (other, with): (Setting, f64), why: String) -> Self {
-        (self.row.scope, self.row.applies) = ("tablespace", "now");
-        self.row.name = self.tablespace.clone().map(Text::from);
-        let how = self.statements(&[(self.row.setting, value.to_string()), (other.name(), with.to_string())]);
-        self.change(value.to_string(), how, why)
-    }
-
-    /// Statements that set all of these values.
-    fn statements(&self, values: &[(&str, String)]) -> Statements {
-        let of_tablespace = self.tablespace.as_ref().map(|name| self.statements_of_tablespace(name, values));
+    /// Statements that set this value.
+    fn statements(&self, value: &str) -> Statements {
+        let of_tablespace = self.tablespace.as_ref().map(|name| self.statements_of_tablespace(name, value));
         match of_tablespace {
             Some(statements) if self.row.scope == "tablespace" => statements,
             of_tablespace => {
                 let instead = of_tablespace.map(|statements| vec![statements.statement]);
-                Statements { instead, ..of_server(&values[0]) }
+                Statements { instead, ..of_server(self.row.setting, value) }
             }
         }
     }
 
-    fn statements_of_tablespace(&self, name: &str, values: &[(&str, String)]) -> Statements {
+    fn statements_of_tablespace(&self, name: &str, value: &str) -> Statements {
+        let setting = self.row.setting;
         let alter = format!("ALTER TABLESPACE {}", pgrx::spi::quote_identifier(name));
-        let set: Vec<String> = values.iter().map(|(setting, value)| format!("{setting} = {value}")).collect();
-        let (mut own, mut before, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for (setting, _) in values {
-            match self.own.get(*setting) {
-                Some(value) => {
-                    own.push(*setting);
-                    before.push(format!("{setting} = {value}"));
-                }
-                None => others.push(*setting),
-            }
-        }
-        let of = |verb: &str, what: &str| (!what.is_empty()).then(|| format!("{alter} {verb} ({what})"));
-        let undo = [of("SET", &before.join(", ")), of("RESET", &others.join(", "))];
-        let reset_own = of("RESET", &own.join(", "));
+        let reset = format!("{alter} RESET ({setting})");
+        let by_system = alter_system(setting, value);
+        let (undo, instead) = match &self.own {
+            Some(before) => (format!("{alter} SET ({setting} = {before})"), vec![reset, by_system]),
+            None => (reset, vec![by_system]),
+        };
         Statements {
-            statement: format!("{alter} SET ({})", set.join(", ")),
-            undo: undo.into_iter().flatten().collect::<Vec<_>>().join("; "),
-            instead: Some(reset_own.into_iter().chain(values.iter().map(alter_system)).collect()),
+            statement: format!("{alter} SET ({setting} = {value})"),
+            undo,
+            instead: Some(instead),
             hides: IN_TABLESPACE.to_owned(),
         }
     }
@@ -448,22 +427,21 @@ impl Recommendation {
 }
 
 /// Statements that set a value for the whole server.
-fn of_server(value: &(&str, String)) -> Statements {
-    let setting = value.0;
+fn of_server(setting: &str, value: &str) -> Statements {
     let undo = match facts::set_by_alter_system(setting) {
         Some(before) => format!("ALTER SYSTEM SET {setting} = {}", pgrx::spi::quote_literal(before)),
         None => format!("ALTER SYSTEM RESET {setting}"),
     };
     let unknown = if server::is_superuser() { String::new() } else { format!("; {UNDO_UNKNOWN}") };
     Statements {
-        statement: alter_system(value),
+        statement: alter_system(setting, value),
         undo,
         instead: None,
         hides: format!("{OF_CLUSTER}{unknown}"),
     }
 }
 
-fn alter_system((setting, value): &(&str, String)) -> String {
+fn alter_system(setting: &str, value: &str) -> String {
     format!("ALTER SYSTEM SET {setting} = {value}")
 }
 

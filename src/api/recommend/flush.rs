@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_probe_advise::flushes::{self as judgement, FlushAfter, FlushRatios};
+use io_probe_advise::ByRatios;
+use io_probe_advise::flushes::{self as judgement, FlushRatios};
 use io_probe_core::Error::NoRoom as Full;
 use io_probe_core::files::scratch::Fill;
 use io_probe_core::measure::flushes::{self, FlushRun, FlushTurn, Flushes};
-use io_probe_core::measure::sync::{self, NotDurable};
+use io_probe_core::measure::sync::NotDurable;
 use io_probe_core::measure::writes::{WriteOrder, WriteWay};
 use io_probe_core::run::budget::{End, Limits, Stop};
 use io_probe_surface::doubt::Doubt;
@@ -175,8 +176,7 @@ impl Judge<'_> {
         }
         let place = ProbedPlace::of_tablespace(tablespace).located();
         place.check_admitted()?;
-        let mount = place.placement.mount.as_ref();
-        if mount.is_some_and(|mount| sync::is_in_memory(&mount.fs_type)) {
+        if place.placement.is_in_memory() {
             return Err(Failure::Unsupported(NotDurable::InMemory.to_string()));
         }
         let reads = direct_reads::of(call, relation, seed(None), 1, None)?;
@@ -229,10 +229,10 @@ impl Judge<'_> {
             syncs[1],
         );
         match judgement::flush_after(ratios(found, tried, current), other == 0) {
-            FlushAfter::Unmeasured => row.unknown(self.why_none(order, found)),
-            FlushAfter::SeemsBetter => row.unknown(SEEMS_BETTER),
-            FlushAfter::Keep => row.keep(format!("{told}, so {} is not clearly better", shown(other))),
-            FlushAfter::Change => {
+            ByRatios::Unmeasured => row.unknown(self.why_none(order, found)),
+            ByRatios::SeemsBetter => row.unknown(SEEMS_BETTER),
+            ByRatios::Keep => row.keep(format!("{told}, so {} is not clearly better", shown(other))),
+            ByRatios::Change(()) => {
                 let aside = if other == 0 { LEFT_TO_THE_END } else { WRITTEN_AGAIN };
                 row.alter_text(shown(other), format!("{told}; {aside}"))
             }

@@ -7,7 +7,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use io_probe_advise::io_methods::{EMULATION_ERROR, MethodChoice, OtherMethod, io_method, values_as_good};
+use io_probe_advise::ByRatios;
+use io_probe_advise::io_methods::{EMULATION_ERROR, OtherMethod, io_method, values_as_good};
 use io_probe_core::machine::device::Roots;
 use io_probe_core::measure::io_methods::{self, Compared, Contender, Method, MethodsRun, SCANS, Work};
 use io_probe_core::measure::page_times::tuple;
@@ -312,30 +313,26 @@ impl<'a> Judge<'a> {
     }
 
     fn method(&self, row: Recommendation) -> Recommendation {
-        let others: Vec<OtherMethod<usize>> =
-            self.field.methods.iter().filter_map(|(_, place)| self.other_method(*place)).collect();
+        let others: Vec<OtherMethod<Method>> =
+            self.field.methods.iter().filter_map(|tried| self.other_method(*tried)).collect();
         match io_method(&others) {
-            MethodChoice::Keep => {
+            ByRatios::Keep => {
                 row.keep(format!("no other method is over 5 % faster beyond the noise{}", self.in_words()))
             }
-            MethodChoice::Change { to, gain } => {
-                let method = self.field.contenders[to].emulated;
-                let why = format!(
-                    "scans are {gain:.2} times as fast with {}{}",
-                    method.map_or("", name),
-                    self.in_words()
-                );
-                row.alter(method.map_or("", name), why)
+            ByRatios::Change(OtherMethod { method, ratio, .. }) => {
+                let (method, gain) = (name(method), 1.0 / ratio.value);
+                let why = format!("scans are {gain:.2} times as fast with {method}{}", self.in_words());
+                row.alter(method, why)
             }
-            MethodChoice::SeemsBetter => row.unknown(SEEMS_BETTER),
-            MethodChoice::Unmeasured => row.unknown(self.why_none()),
+            ByRatios::SeemsBetter => row.unknown(SEEMS_BETTER),
+            ByRatios::Unmeasured => row.unknown(self.why_none()),
         }
     }
 
-    fn other_method(&self, place: usize) -> Option<OtherMethod<usize>> {
+    fn other_method(&self, (method, place): (Method, usize)) -> Option<OtherMethod<Method>> {
         let of_scans = (0..SCANS.len()).filter_map(|scan| self.compared.ratio(place, 0, Some(scan)));
         let worst = of_scans.map(|ratio| ratio.value).reduce(f64::max)?;
-        Some(OtherMethod { method: place, ratio: self.ratio(place)?, worst })
+        Some(OtherMethod { method, ratio: self.ratio(place)?, worst })
     }
 
     /// The other methods' times as multiples of the present one's, scan by scan.

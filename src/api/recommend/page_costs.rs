@@ -1,5 +1,5 @@
-//! random_page_cost, seq_page_cost, effective_io_concurrency and maintenance_io_concurrency of a
-//! tablespace, and the correlations of its indexes.
+//! random_page_cost, effective_io_concurrency and maintenance_io_concurrency of a tablespace, and the
+//! correlations of its indexes.
 
 mod correlations;
 mod planned;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use self::planned::{Answers, Question};
 use super::advice::{Lacking, NEEDS_COLD, Recommendation, Setting, UNKNOWN};
 use super::place::{Candidate, TablespaceTarget};
-use super::{PARTS_OF_PAGES, RecommendCall, Unit};
+use super::{PARTS_OF_PAGES, RecommendCall};
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, TimeResult, Wanted};
 use crate::call::{ProbedRelation, figure};
 use crate::error::Result;
@@ -247,7 +247,6 @@ impl RelationTimes {
 }
 
 struct Advice<'a> {
-    recommend: &'a RecommendCall<'a>,
     measured: &'a RelationTimes,
     in_force: Settings,
     maintenance: Option<u32>,
@@ -256,23 +255,22 @@ struct Advice<'a> {
 
 impl<'a> Advice<'a> {
     fn of(
-        recommend: &'a RecommendCall<'a>,
+        recommend: &RecommendCall<'_>,
         place: &TablespaceTarget,
         measured: &'a RelationTimes,
         skipped: &Skipped,
     ) -> Self {
         let in_force = Settings {
             cell: CostPair {
-                sequential: place.number(Setting::SeqPageCost).unwrap_or(1.0),
-                random: place.number(Setting::RandomPageCost).unwrap_or(4.0),
+                sequential: place.number("seq_page_cost").unwrap_or(1.0),
+                random: place.number("random_page_cost").unwrap_or(4.0),
             },
-            concurrency: place.number(Setting::EffectiveIoConcurrency).unwrap_or(1.0) as u32,
+            concurrency: place.number("effective_io_concurrency").unwrap_or(1.0) as u32,
         };
         Self {
-            recommend,
             measured,
             in_force,
-            maintenance: place.number(Setting::MaintenanceIoConcurrency).map(|number| number as u32),
+            maintenance: place.number("maintenance_io_concurrency").map(|number| number as u32),
             planned: ask_planner(recommend, place, measured, skipped, &in_force),
         }
     }
@@ -319,11 +317,7 @@ fn ask_planner(
     let asked = place.relations.iter().filter(|relation| !skipped.tables.contains(&relation.oid));
     let tables = asked.map(|relation| (relation.oid, relation.bytes / u64::from(pg_sys::BLCKSZ)));
     let tables: Vec<_> = tables.collect();
-    let anchor = match recommend.request.unit {
-        Unit::SeqPage => None,
-        Unit::Cpu => planner::cpu_tuple_cost().and_then(|cost| times.seq_page_cost(cost)),
-    };
-    let cells = grid(in_force.cell, anchor);
+    let cells = grid(in_force.cell);
     let concurrencies: Vec<u32> = curve.concurrencies().collect();
     let times_of_device = [measured.times.device_random, measured.times.device_sequential];
     let has_intervals = times_of_device.iter().all(|time| time.is_some_and(|time| time.interval.is_some()));

@@ -141,16 +141,15 @@ impl TablespaceTarget {
 
     /// The row of a setting that it may have of its own.
     pub(super) fn row(&self, setting: Setting) -> Recommendation {
-        Recommendation::of_tablespace(setting, &self.spcname, &self.options, self.setting(setting))
+        Recommendation::of_tablespace(setting, &self.spcname, &self.options, self.setting(setting.name()))
     }
 
     /// The value of a setting that it may have of its own; if it has not, the server's counts there.
-    pub(super) fn setting(&self, setting: Setting) -> Option<SettingValue> {
-        let name = setting.name();
+    fn setting(&self, name: &str) -> Option<SettingValue> {
         self.options.get(name).map(|own| SettingValue::of_tablespace(own)).or_else(|| facts::setting(name))
     }
 
-    pub(super) fn number(&self, setting: Setting) -> Option<f64> {
+    pub(super) fn number(&self, setting: &str) -> Option<f64> {
         self.setting(setting)?.number()
     }
 

@@ -25,7 +25,7 @@ use pgrx::{pg_sys, spi};
 use super::{ARGUMENTS, Line, Mark, Promised, ReportSection, of};
 use crate::api::depth::{self, DepthSweep};
 use crate::api::recommend::{
-    ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, Unit, WindowPoint, told_beside,
+    ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, WindowPoint, told_beside,
 };
 use crate::api::seqscan::Seqscan;
 use crate::api::sessions::OtherProcesses;
@@ -363,7 +363,6 @@ impl Measurements {
     fn advice(&self, found: &mut ReportDraft, rel: Option<pg_sys::Oid>) {
         let advice = found.run(Probe::Recommend, || {
             let request = RecommendRequest {
-                unit: Unit::SeqPage,
                 settings: Setting::ALL.to_vec(),
                 lists_settings: false,
                 bounds: self.bounds,

@@ -20,7 +20,7 @@ use pgrx::{pg_guard, pg_sys, spi::Spi};
 use crate::pg::backend::encoding::query_of;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::subtransaction::{NotDone, read_only_if_possible};
-use crate::pg::backend::{OnDrop, interrupts, names, server};
+use crate::pg::backend::{OnDrop, interrupts, names};
 use crate::pg::catalog::corrections;
 use crate::pg::catalog::explain;
 use crate::pg::compat;
@@ -250,8 +250,4 @@ unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut p
         (*info).reltablespace = tablespace;
         indexes.for_each(|index| (*index).reltablespace = tablespace);
     }
-}
-
-pub(crate) fn cpu_tuple_cost() -> Option<f64> {
-    server::number(c"cpu_tuple_cost")
 }

@@ -111,7 +111,7 @@ fn asked(cells: &[CostPair], late: Late) -> Vec<Asked> {
 }
 
 fn regrets(times: &PageTimes, in_force: &Settings, late: Late) -> Regrets {
-    let cells = grid(in_force.cell, None);
+    let cells = grid(in_force.cell);
     let times = Times::of(times, 16_384.0, 1024.0).expect("all times");
     Regrets::of(&asked(&cells, late), &cells, &CONCURRENCIES, &times).expect("queries")
 }
@@ -163,7 +163,7 @@ fn answers(device: &Device, in_force: &Settings, has_late: bool) -> [Vec<Answer>
     for seed in 0..REPEATS {
         let times = measured(device, seed);
         let chosen = choice(&times, in_force, has_late);
-        let (low, high) = chosen.random.as_good;
+        let (low, high) = chosen.as_good;
         answers[0].push((chosen.settings.cell.random, low, high));
         let late = if has_late { Late::InOrder } else { Late::None };
         let plateau = concurrency(&times, in_force, late).plateau;

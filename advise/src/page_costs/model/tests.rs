@@ -71,16 +71,6 @@ fn assert_takes(times: &Times, scan: PlannedScan, locality: Locality, rows: f64,
     }
 }
 
-/// A tuple takes 0.25 us: at 0.01 for it 25 us cost 1, and a page takes 8.
-#[test]
-fn a_page_costs_what_so_many_tuples_do() {
-    let times = flat(1e6);
-    assert!(times.seq_page_cost(0.01).is_some_and(|cost| (cost - 0.32).abs() < 1e-9));
-    assert_eq!(times.seq_page_cost(0.0), None);
-    let free = PageTimes { tuple: Some(exactly(0.0)), ..page_times(&[(0.5, 16, 32.0)]) };
-    assert_eq!(Times::of(&free, 1e6, WINDOW).ok().and_then(|times| times.seq_page_cost(0.01)), None);
-}
-
 #[test]
 fn a_sequential_scan_takes_what_is_slower() {
     // Processor and OS cache: 1000 · 1, and the tuples; device 1000 · 8. Whatever is looked for.

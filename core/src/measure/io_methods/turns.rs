@@ -21,7 +21,7 @@ use crate::run::budget::{Budget, Limits, Stop};
 use crate::run::clock::{cpu_of_process_ns, nanoseconds};
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::run::stopwatch::Stopwatch;
-use crate::stats::{Interval, Slice, of_turns};
+use crate::stats::{Interval, of_rounds};
 use crate::{Error, Result};
 
 /// The scans of a turn.
@@ -111,16 +111,12 @@ impl Compared {
     /// How many times as long as `other` a contender took for a scan, or for all of them alike, with an
     /// interval over the rounds in which both counted.
     pub fn ratio(&self, contender: usize, other: usize, scan: Option<usize>) -> Option<Interval> {
-        let both = self.rounds[contender].iter().zip(&self.rounds[other]);
-        let turns: Vec<Slice> = both
-            .filter_map(|(one, other)| Some(Slice { ns: time((*one)?, scan), work: time((*other)?, scan) }))
-            .collect();
-        of_turns(&turns)
+        of_rounds(&self.rounds[contender], &self.rounds[other], |spent| time(spent, scan))
     }
 }
 
 /// The wall clock of a scan, or the geometric mean of all.
-fn time(spent: [Spent; 3], scan: Option<usize>) -> u64 {
+fn time(spent: &[Spent; 3], scan: Option<usize>) -> u64 {
     match scan {
         Some(scan) => spent[scan].wall_ns,
         None => spent.iter().map(|spent| spent.wall_ns as f64).product::<f64>().cbrt() as u64,

@@ -58,7 +58,9 @@ impl Engine for Disk<'_> {
         Ok(Completion { slot, result })
     }
 
-    fn copy(&self, _slot: usize, _at: usize, _into: &mut [u8]) {}
+    fn bytes(&self, _slot: usize, _at: usize, _len: usize) -> &[u8] {
+        &[]
+    }
 }
 
 fn limits() -> Limits {
@@ -765,7 +767,9 @@ impl Engine for Volume<'_> {
         Ok(Completion { slot, result: Ok(BLOCK as usize) })
     }
 
-    fn copy(&self, _slot: usize, _at: usize, _into: &mut [u8]) {}
+    fn bytes(&self, _slot: usize, _at: usize, _len: usize) -> &[u8] {
+        &[]
+    }
 }
 
 /// The steps of a sweep of six seconds over a volume of so many requests a second, and fewer from some time

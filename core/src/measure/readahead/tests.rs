@@ -67,9 +67,11 @@ impl Engine for Recorder<'_> {
         Ok(Completion { slot, result: Ok(self.short.unwrap_or(len)) })
     }
 
-    fn copy(&self, slot: usize, at: usize, into: &mut [u8]) {
+    fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
+        static BYTES: [u8; ROOM] = [0; ROOM];
         assert!(self.in_flight.borrow().iter().all(|(busy, ..)| *busy != slot), "slot {slot} is busy");
-        self.did.borrow_mut().push(Copied(slot, at, into.len()));
+        self.did.borrow_mut().push(Copied(slot, at, len));
+        &BYTES[..len]
     }
 }
 

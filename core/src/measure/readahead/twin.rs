@@ -104,7 +104,8 @@ impl BlockReader<Part> for Twin<'_> {
             self.await_slot(slot, &open.path, watch)?;
             let blocks = present.end - present.start;
             for block in 0..blocks as usize {
-                self.engine.copy(slot, self.requests[slot].at + block * block_size, &mut self.block);
+                let at = self.requests[slot].at + block * block_size;
+                self.block.copy_from_slice(self.engine.bytes(slot, at, block_size));
             }
             let goes_on = watch.done(blocks).is_continue();
             slot = 1 - slot;
@@ -144,7 +145,7 @@ impl BlockReader<Part> for PageReads<'_> {
                 self.engine.submit(0, &open.file, offset, bytes);
                 let completion = self.engine.wait(&mut || watch.idle())?;
                 expect_full(completion, &open.path, offset, bytes)?;
-                self.engine.copy(0, 0, &mut self.page);
+                self.page.copy_from_slice(self.engine.bytes(0, 0, bytes));
             }
             if watch.done(1).is_break() {
                 break;

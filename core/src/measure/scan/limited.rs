@@ -40,7 +40,9 @@ impl Engine for Device<'_> {
         Ok(completion)
     }
 
-    fn copy(&self, _slot: usize, _at: usize, _into: &mut [u8]) {}
+    fn bytes(&self, _slot: usize, _at: usize, _len: usize) -> &[u8] {
+        &[]
+    }
 }
 
 /// A direct scan under a limit: what it found, and the most that was in flight.

@@ -43,11 +43,6 @@ impl Display for NotDurable {
     }
 }
 
-/// Is a file system of this type in memory, without any device?
-pub fn is_in_memory(fs_type: &str) -> bool {
-    matches!(fs_type, "tmpfs" | "ramfs")
-}
-
 /// What is known beforehand of the storage below a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Durability {
@@ -72,7 +67,7 @@ impl Durability {
         });
         let mut flushes = counters.iter().filter_map(|counters| counters.flushes);
         Self {
-            in_memory: mount.is_some_and(|mount| is_in_memory(&mount.fs_type)),
+            in_memory: placement.is_in_memory(),
             counts_writes: counters.iter().any(|counters| counters.writes.completed > 0),
             counts_flushes: has_no_barriers || flushes.any(|flushes| flushes.completed > 0),
             volatile: leaves.iter().any(|leaf| leaf.write_cache.as_deref() == Some("write back")),

@@ -1,20 +1,15 @@
 //! What a row says: the value, why, and when to keep what is set.
 
-use io_probe_advise::page_costs::choose::{Alike, Chosen, Regret, Settings};
+use io_probe_advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_advise::page_costs::concurrency::{QueryConcurrency, Scores};
 use io_probe_advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
 use io_probe_advise::page_costs::locality::Locality;
-use io_probe_advise::page_costs::pair::{self, CostChange};
 use serde_json::{Value, json};
 
 use super::Advice;
 use super::planned::Answers;
-use crate::api::recommend::Unit;
 use crate::api::recommend::advice::{NEEDS_COLD, Recommendation, SEEMS_BETTER, Setting};
-use crate::call::{NamedEnum, figure};
-
-/// Why `seq_page_cost` stays.
-const THE_UNIT: &str = "it is the unit in which the other costs are given";
+use crate::call::figure;
 
 const NOT_BY_PLANS: &str = "the planner's plans could not be judged";
 
@@ -23,29 +18,20 @@ pub(super) const NOTHING_BETTER: &str = "no other value gains over 5 % beyond th
 
 impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {
-        let row = self.evidence(row);
-        let row = self.advise(setting, row);
-        if self.is_unit(setting) { row } else { row.beside(self.measured.doubt) }
+        self.advise(setting, self.evidence(row)).beside(self.measured.doubt)
     }
 
     fn advise(&self, setting: Setting, row: Recommendation) -> Recommendation {
         match (&self.planned, setting) {
-            (Ok(answers), Setting::RandomPageCost | Setting::SeqPageCost) => self.cost(setting, row, answers),
+            (Ok(answers), Setting::RandomPageCost) => self.cost(row, answers),
             (Ok(answers), Setting::EffectiveIoConcurrency) => self.concurrency_of_queries(row, answers),
-            (Err(_), Setting::SeqPageCost) if self.is_unit(setting) => row.keep(THE_UNIT),
-            (Err(why), Setting::RandomPageCost | Setting::SeqPageCost) => {
-                self.without_times(row, format!("{NOT_BY_PLANS}: {why}"))
-            }
+            (Err(why), Setting::RandomPageCost) => self.without_times(row, format!("{NOT_BY_PLANS}: {why}")),
             (Err(why), Setting::EffectiveIoConcurrency) => {
                 let aside = format!("this rests on the reads with gaps alone, since {NOT_BY_PLANS}: {why}");
                 self.concurrency(setting, row).and_if_recommended(&aside)
             }
             _ => self.concurrency(setting, row),
         }
-    }
-
-    fn is_unit(&self, setting: Setting) -> bool {
-        setting == Setting::SeqPageCost && self.recommend.request.unit == Unit::SeqPage
     }
 
     fn lacking(&self, row: Recommendation) -> Recommendation {
@@ -56,35 +42,17 @@ impl Advice<'_> {
         if self.measured.lacks_cold_blocks { row.without(NEEDS_COLD, why) } else { row.unknown(why) }
     }
 
-    /// Sets a page cost, and the other one where this alone would be on the wrong side of it.
-    fn set(&self, setting: Setting, row: Recommendation, change: CostChange, why: String) -> Recommendation {
-        let CostChange { value, with } = change;
-        let Some(with) = with else { return row.alter(value.to_string(), why) };
-        let (other, side) = match setting {
-            Setting::SeqPageCost => (Setting::RandomPageCost, "below"),
-            _ => (Setting::SeqPageCost, "above"),
-        };
-        let why = format!("{why}; also sets {}, which would otherwise stay {side} it", other.name());
-        row.alter_both(value, (other, with), why)
-    }
-
-    /// A page cost by what the planner picks.
-    fn cost(&self, setting: Setting, row: Recommendation, answers: &Answers) -> Recommendation {
-        let chosen = &answers.joint.chosen;
-        let [sequential, random] = pair::changes(self.in_force.cell, chosen.settings.cell);
-        let (Alike { as_good: (low, high), same_plans }, change) = match setting {
-            Setting::SeqPageCost => (chosen.sequential, sequential),
-            _ => (chosen.random, random),
-        };
+    /// random_page_cost by what the planner picks.
+    fn cost(&self, row: Recommendation, answers: &Answers) -> Recommendation {
+        let Chosen { settings, as_good: (low, high), same_plans, .. } = answers.joint.chosen;
         let row = self.of_planner(row, answers).between(low.to_string(), high.to_string());
         let (why, same) = (self.regrets(answers), told_same(same_plans));
-        match change {
-            _ if self.is_unit(setting) => row.keep(THE_UNIT),
-            Some(change) => self.set(setting, row, change, why + &same),
-            None if same_plans.0 <= low && high <= same_plans.1 && low < high => {
+        match settings.cell.random {
+            random if random != self.in_force.cell.random => row.alter(random.to_string(), why + &same),
+            _ if same_plans.0 <= low && high <= same_plans.1 && low < high => {
                 row.with_same_plans().keep(why + &same)
             }
-            None => row.keep(format!("{why}; {NOTHING_BETTER}{same}")),
+            _ => row.keep(format!("{why}; {NOTHING_BETTER}{same}")),
         }
     }
 

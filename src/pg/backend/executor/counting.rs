@@ -21,13 +21,14 @@ mod hooks;
 mod walk;
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use io_probe_core::machine::account;
 use io_probe_core::run::turns_at_work::TurnsAtWork;
+use nix::sys::resource::{UsageWho, getrusage};
 use pgrx::pg_sys::InstrumentOption::INSTRUMENT_ROWS;
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -238,18 +239,12 @@ struct KernelCounts {
 impl KernelCounts {
     /// With what was fetched for this thread, or for the whole process.
     fn now(of_process: bool) -> Self {
-        let own = rusage(libc::RUSAGE_THREAD);
-        let blocks = if of_process { rusage(libc::RUSAGE_SELF).ru_inblock } else { own.ru_inblock };
-        Self { fetched: blocks * 512, sleeps: own.ru_nvcsw }
-    }
-}
-
-fn rusage(whose: c_int) -> libc::rusage {
-    // SAFETY: zeros are a rusage; the call fills it.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(whose, &mut usage);
-        usage
+        let own = getrusage(UsageWho::RUSAGE_THREAD).ok();
+        let all = if of_process { getrusage(UsageWho::RUSAGE_SELF).ok() } else { own };
+        Self {
+            fetched: all.map_or(0, |usage| 512 * usage.block_reads()),
+            sleeps: own.map_or(0, |usage| usage.voluntary_context_switches()),
+        }
     }
 }
 
