@@ -136,7 +136,7 @@ COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads;
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
 COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork';
 COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path (seqscan, random, depth, evict), or requests (ping); others: turns, slices or intervals done';
-COMMENT ON COLUMN io_probe_progress_row.total IS 'Value that done will reach; 0 if unknown. A limit may end the probe earlier';
+COMMENT ON COLUMN io_probe_progress_row.total IS 'Number of blocks, requests or turns in all; 0 if unknown. A limit may end the probe earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
 
 CREATE TYPE io_probe_check_row AS (
@@ -550,7 +550,7 @@ COMMENT ON TYPE io_probe_depth_full_row IS 'Row of io_probe_depth_full: one dept
 COMMENT ON COLUMN io_probe_depth_full_row.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_full_row.iops IS 'Fetches per second';
 COMMENT ON COLUMN io_probe_depth_full_row.mib_s IS 'iops times the block size, in MiB per second';
-COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_full_row.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, if this depth has no confidence interval, or if it alone of several has one';
 COMMENT ON COLUMN io_probe_depth_full_row.best_within IS 'Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_full_row.engine IS 'pread: one read at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_full_row.blks IS 'Number of blocks fetched at this depth, including holes (blocks never written)';
@@ -597,7 +597,7 @@ COMMENT ON COLUMN io_probe_depth_row.err_pct IS 'Half of the 95 % confidence int
 COMMENT ON COLUMN io_probe_depth_row.mib_s IS 'iops times the block size, in MiB per second';
 COMMENT ON COLUMN io_probe_depth_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_row.p99_us IS '99th percentile of the latency in us';
-COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_row.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, if this depth has no confidence interval, or if it alone of several has one';
 COMMENT ON COLUMN io_probe_depth_row.best_within IS 'Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_row.relid IS 'Relation that the call names';
 COMMENT ON COLUMN io_probe_depth_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';
@@ -2768,7 +2768,7 @@ COMMENT ON COLUMN io_probe_depth_history.label IS 'Label that the caller gave th
 COMMENT ON COLUMN io_probe_depth_history.depth IS 'Requests in flight';
 COMMENT ON COLUMN io_probe_depth_history.iops IS 'Fetches per second';
 COMMENT ON COLUMN io_probe_depth_history.mib_s IS 'iops times the block size, in MiB per second';
-COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no confidence interval';
+COMMENT ON COLUMN io_probe_depth_history.best IS 'Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower, or over 5 % slower with 95 % confidence. NULL under a rate limit, if this depth has no confidence interval, or if it alone of several has one';
 COMMENT ON COLUMN io_probe_depth_history.best_within IS 'Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL without that argument, and under a rate limit';
 COMMENT ON COLUMN io_probe_depth_history.engine IS 'pread: one read at a time; io_uring, threads: several at a time';
 COMMENT ON COLUMN io_probe_depth_history.blks IS 'Number of blocks fetched at this depth, including holes (blocks never written)';

@@ -144,7 +144,7 @@ pub struct Comparison {
     /// Runs of each side that count.
     pub compared: [usize; 2],
     /// How many independent runs would tell as much as these: fewer if neighbours in time are alike, more if
-    /// the sides take turns besides.
+    /// the other side has such neighbours, too.
     pub effective: Option<f64>,
     judged: Option<Judged>,
 }
@@ -298,7 +298,9 @@ impl Comparison {
             true => format!(
                 "runs close in time are alike: these {runs} tell as much as {effective:.0} runs far apart"
             ),
-            false => "the sides took turns: runs close in time are alike, so noise is smaller".to_owned(),
+            false => {
+                "runs close in time are alike, and both sides have such runs: noise is smaller".to_owned()
+            }
         });
         [unknown, set_aside, alike].into_iter().flatten().collect()
     }

@@ -36,11 +36,9 @@ pub(super) fn of(
 
 /// Joins reads of blocks to such runs.
 pub(super) fn in_runs(reads: Option<BlockReads>, workers: usize, runs: Option<Runs>) -> Outcome<BlockReads> {
-    let reads = match (reads, runs) {
-        (Some(reads), Some(Runs { bytes, random })) => reads.in_runs(bytes, random, workers)?,
-        (reads, _) => reads,
-    };
-    reads.ok_or_else(|| {
-        Failure::Unsupported("there is no data to read in pieces as long as a request".to_owned())
-    })
+    let none = |why: &str| Failure::Unsupported(why.to_owned());
+    let reads = reads.ok_or_else(|| none("there is no data to read"))?;
+    let Some(Runs { bytes, random }) = runs else { return Ok(reads) };
+    let in_runs = reads.in_runs(bytes, random, workers)?;
+    in_runs.ok_or_else(|| none("no data is as long in one piece as a request"))
 }

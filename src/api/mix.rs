@@ -507,7 +507,7 @@ impl CallRow<'_> {
         }
         if reached.is_none() && caveats.is_ok() {
             let why =
-                if load == BEND { "no load was carried" } else { "no time was left to measure this load" };
+                if load == BEND { "no load was carried" } else { "not sent: a rate alone is not known" };
             caveats.doubt_since(Doubt::Short, why);
         }
         let timed = reached.filter(|_| !caveats.has(Doubt::Void));

@@ -18,8 +18,8 @@ row! {
         /// iops times the block size, in MiB per second
         mib_s: Option<f64>,
         /// Is it the smallest depth that is as good as the fastest? Not as good: measured over 10 % slower,
-        /// or over 5 % slower with 95 % confidence. NULL under a rate limit, or if this depth has no
-        /// confidence interval
+        /// or over 5 % slower with 95 % confidence. NULL under a rate limit, if this depth has no
+        /// confidence interval, or if it alone of several has one
         best: Option<bool>,
         /// Among the depths whose p99_us does not exceed argument p99, has this one the most iops? NULL
         /// without that argument, and under a rate limit

@@ -124,7 +124,7 @@ row! {
         /// Blocks done on this path (seqscan, random, depth, evict), or requests (ping); others: turns,
         /// slices or intervals done
         done: i64,
-        /// Value that done will reach; 0 if unknown. A limit may end the probe earlier
+        /// Number of blocks, requests or turns in all; 0 if unknown. A limit may end the probe earlier
         total: i64,
         /// When the call started
         started_at: Timestamp,

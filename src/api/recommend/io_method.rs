@@ -286,6 +286,7 @@ impl<'a> Judge<'a> {
         let row = row
             .rests_on("ways", self.evidence())
             .rests_on("effective_io_concurrency", self.now.of_scan)
+            .rests_on("most_pinned_blks", server::most_pinned())
             .rests_on("used_by_others_pct", self.compared.used_by_others.map(|share| figure(100.0 * share)));
         let setting = row.row.setting;
         let setting = Setting::OF_READS.into_iter().find(|known| known.name() == setting);

@@ -94,7 +94,7 @@ fn pinned_by_bitmap(concurrency: u32) -> u32 {
 #[cfg(any(feature = "pg18", feature = "pg19"))]
 pub(in crate::pg) fn most_pinned() -> Option<u64> {
     // SAFETY: reads what was computed at the start of this process.
-    Some(unsafe { pg_sys::GetPinLimit() }.into())
+    Some(unsafe { pg_sys::GetPinLimit() }.max(1).into())
 }
 #[cfg(not(any(feature = "pg18", feature = "pg19")))]
 pub(in crate::pg) fn most_pinned() -> Option<u64> {

@@ -315,12 +315,13 @@ impl Question<'_> {
         let Self { cells, concurrencies, in_force, times, .. } = *self;
         let started = Instant::now();
         if known.is_empty() {
-            let why = "no table has an index and the statistics that made-up queries need";
+            let why = "no table here has an index and the statistics that made-up queries need";
             return Err(why.to_owned());
         }
         let (probed, unasked) = self.look_at(known, patience);
         if probed.is_empty() {
-            let of_none = "for no index is it known where its rows are stored: io_probe_correlation says why";
+            let of_none =
+                "for no index here is it known where its rows are stored: io_probe_correlation says why";
             return Err(if unasked.unknown.is_empty() { NO_TIME } else { of_none }.to_owned());
         }
         let inquiry = Inquiry { queries: queries(&probed), indexes: probed };
