@@ -67,8 +67,8 @@ row! {
         now: Option<f64>,
         /// now divided by before, to four digits
         ratio: Option<f64>,
-        /// Verdict on now: better or worse (by more than the noise), same (within 30 % with 95 % confidence)
-        /// or can't tell
+        /// How now compares with before: better or worse (by more than the noise), same (within 30 % with 95
+        /// % confidence) or can't tell
         verdict: &'static str,
         /// Arguments in which other series of the same probe and object differ. For can't tell: what is
         /// missing

@@ -32,8 +32,8 @@ row! {
         elapsed_ms: Option<f64>,
         /// Percent of the fetches at all depths together that came from the device
         device_pct: Option<f64>,
-        /// Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not
-        /// read
+        /// Holes: blocks never written (where path is server: and not in shared buffers). blks counts them,
+        /// but they are not read
         hole_blks: Option<u64>,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,

@@ -45,7 +45,7 @@ row! {
         os_blks_hit: Option<u64>,
         /// Fetches that no cache served, without holes
         device_blks_read: Option<u64>,
-        /// Path server: dirty shared buffers written to make room for the blocks read
+        /// Where path is server: dirty shared buffers written to make room for the blocks read
         shared_blks_written: Option<u64>,
         /// backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers,
         /// for all sessions
@@ -55,14 +55,14 @@ row! {
         over_read: Option<f64>,
         /// Latency of the first fetch in us. No other time includes it
         warmup_us: Option<f64>,
-        /// Holes: blocks never written (path server: and not in a buffer). blks counts them, but they are not
-        /// read
+        /// Holes: blocks never written (where path is server: and not in shared buffers). blks counts them,
+        /// but they are not read
         hole_blks: Option<u64>,
         /// Blocks of the relation
         blks_total: u64,
-        /// Requests in flight; path server: how many blocks the server may read ahead
+        /// Requests in flight; where path is server: how many blocks the server may read ahead
         depth: u32,
-        /// pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer,
+        /// pread: one read at a time; io_uring, threads: several at a time. Where path is server: ReadBuffer,
         /// PrefetchBuffer or a read stream
         engine: Option<Text>,
         /// Seed of the random order; option or argument seed repeats it

@@ -25,24 +25,24 @@ row! {
         blks: u64,
         /// Was everything read? If not, notes says why
         complete: bool,
-        /// true: no block was in the OS cache before the scan, nor (path server) in shared buffers
+        /// true: no block was in the OS cache before the scan, nor (where path is server) in shared buffers
         cold: Option<bool>,
         /// Elapsed time in ms, with pauses of a rate limit, without the eviction
         elapsed_ms: Option<f64>,
-        /// Path server: blocks found in shared buffers; NULL for temporary tables
+        /// Where path is server: blocks found in shared buffers; NULL for temporary tables
         shared_blks_hit: Option<i64>,
-        /// Path server: blocks read into shared buffers; NULL for temporary tables
+        /// Where path is server: blocks read into shared buffers; NULL for temporary tables
         shared_blks_read: Option<i64>,
-        /// Path server: dirty shared buffers written to make room for the blocks read
+        /// Where path is server: dirty shared buffers written to make room for the blocks read
         shared_blks_written: Option<u64>,
-        /// Path server, temporary table: blocks found in the session's own buffers
+        /// Where path is server, of a temporary table: blocks found in the session's own buffers
         local_blks_hit: Option<i64>,
-        /// Path server, temporary table: blocks read into the session's own buffers
+        /// Where path is server, of a temporary table: blocks read into the session's own buffers
         local_blks_read: Option<i64>,
         /// Blocks read that had been in the OS cache before the scan, without holes
         os_blks_cached: Option<u64>,
-        /// Holes: blocks never written (path server: and not in a buffer). They are read, but the rate does
-        /// not count them
+        /// Holes: blocks never written (where path is server: and not in shared buffers). They are read, but
+        /// the rate does not count them
         hole_blks: Option<u64>,
         /// backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers,
         /// for all sessions
@@ -53,7 +53,7 @@ row! {
         chunk_kb: Option<u64>,
         /// Requests in flight; NULL if the server decides
         depth: Option<u32>,
-        /// pread: one read at a time; io_uring, threads: several at a time. Path server: ReadBuffer,
+        /// pread: one read at a time; io_uring, threads: several at a time. Where path is server: ReadBuffer,
         /// PrefetchBuffer or a read stream
         engine: Option<Text>,
         /// When the call started; if it has several paths, when this path started

@@ -24,12 +24,12 @@ row! {
         /// After how many kB the kernel is told to write back (checkpoint_flush_after or
         /// backend_flush_after). NULL: not before the sync
         flush_kb: Option<u64>,
-        /// Writes per second. On path os, the time includes the syncs
+        /// Writes per second. Where path is os, the time includes the syncs
         writes_s: Option<f64>,
         /// writes_s times write_kb, in MiB per second
         mib_s: Option<f64>,
-        /// Median time of a write in us; on path os, a write only copies to the OS cache. Each percentile is
-        /// NULL if fewer than ten writes took longer
+        /// Median time of a write in us; where path is os, a write only copies to the OS cache. Each
+        /// percentile is NULL if fewer than ten writes took longer
         p50_us: Option<f64>,
         /// 95th percentile of write times in us
         p95_us: Option<f64>,
@@ -37,7 +37,7 @@ row! {
         p99_us: Option<f64>,
         /// Number of writes in each latency range, in the form of histogram of io_probe_depth
         histogram: Option<Json>,
-        /// Mean ms of a sync; NULL on path direct
+        /// Mean ms of a sync; NULL where path is direct
         fsync_ms: Option<f64>,
         /// Number of writes that were measured
         ops: u64,
