@@ -247,7 +247,7 @@ class Served(unittest.TestCase):
             query = "SELECT (SELECT count(*) FROM a) + (SELECT count(*) FROM b)"
             session.run(f"SET max_parallel_workers_per_gather = 0; {query}; {query}")
             said = session.run(f"SELECT FROM io_probe_explain('{query}', execute => true)")
-            told = re.search(r"first run (SELECT FROM io_probe_evict\('public.a'\).*'public.b'.*), which empties", "\n".join(said))
+            told = re.search(r"first run (SELECT FROM io_probe_evict\('public.a'\).*'public.b'.*); that evicts", "\n".join(said))
             if VERSION >= 17:
                 self.assertTrue(told, said)
                 session.run(told[1])
