@@ -36,7 +36,7 @@ BEGIN
     DROP TABLE IF EXISTS pg_temp.kept;
     PERFORM io_probe_seqscan_full('priced', '{os}');
     before := (cached('priced')).os;
-    CREATE TEMP TABLE kept AS SELECT * FROM io_probe_page_cost_full('priced', duration => '300 ms', densities => '{1}', concurrencies => '{1}');
+    CREATE TEMP TABLE kept AS SELECT * FROM io_probe_page_cost_full('priced', duration => '3 s', densities => '{1}', concurrencies => '{1}');
     EXIT WHEN (cached('priced')).os >= before AND NOT EXISTS (SELECT FROM kept WHERE tier = 'device' AND pattern <> 'random');
     ASSERT attempt < 3, 'evicted';
   END LOOP;
