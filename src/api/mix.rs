@@ -506,8 +506,11 @@ impl CallRow<'_> {
             caveats.void(CONTRADICTED);
         }
         if reached.is_none() && caveats.is_ok() {
-            let why =
-                if load == BEND { "no load was carried" } else { "not sent: a rate alone is not known" };
+            let why = if load == BEND {
+                "no load was carried"
+            } else {
+                "not sent: the rate of reads or of writes alone is not known"
+            };
             caveats.doubt_since(Doubt::Short, why);
         }
         let timed = reached.filter(|_| !caveats.has(Doubt::Void));

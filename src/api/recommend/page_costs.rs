@@ -21,7 +21,7 @@ use super::advice::{Lacking, NEEDS_COLD, Recommendation, Setting, UNKNOWN};
 use super::place::{Candidate, TablespaceTarget};
 use super::{PARTS_OF_PAGES, RecommendCall};
 use crate::api::page_cost::{self, MeasuredRelation, NoTime, TimeResult, Wanted};
-use crate::call::{ProbedRelation, figure};
+use crate::call::{NamedEnum, ProbedRelation, figure};
 use crate::error::Result;
 use crate::pg::backend::server;
 use crate::pg::catalog::facts::qualified_name;
@@ -263,14 +263,14 @@ impl<'a> Advice<'a> {
         let in_force = Settings {
             cell: CostPair {
                 sequential: place.number("seq_page_cost").unwrap_or(1.0),
-                random: place.number("random_page_cost").unwrap_or(4.0),
+                random: place.number(Setting::RandomPageCost.name()).unwrap_or(4.0),
             },
-            concurrency: place.number("effective_io_concurrency").unwrap_or(1.0) as u32,
+            concurrency: place.number(Setting::EffectiveIoConcurrency.name()).unwrap_or(1.0) as u32,
         };
         Self {
             measured,
             in_force,
-            maintenance: place.number("maintenance_io_concurrency").map(|number| number as u32),
+            maintenance: place.number(Setting::MaintenanceIoConcurrency.name()).map(|number| number as u32),
             planned: ask_planner(recommend, place, measured, skipped, &in_force),
         }
     }

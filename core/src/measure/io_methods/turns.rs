@@ -70,7 +70,7 @@ pub struct MethodsRun<'a> {
     pub contenders: &'a [Contender],
     /// Steps of [`super::Work`] for each block of a bitmap scan, and of a scan of the whole table.
     pub steps: [u64; 2],
-    /// Most blocks in flight of a scan, which holds a buffer for each.
+    /// Most blocks that a scan may have in flight, since it holds a buffer for each: 1 or more.
     pub most_blocks: u64,
     /// Does the server verify what it reads?
     pub verifies: bool,
@@ -317,7 +317,7 @@ impl<'a> Turns<'_, 'a> {
         let steps = self.run.steps[usize::from(!has_gaps)];
         let combining = contender.combined.min(self.run.most_blocks);
         let reads = combined(blocks, combining, self.run.source);
-        // A read begins as soon as there are buffers for its blocks: one more is mostly on its way.
+        // The last read may begin before there are buffers for all of its blocks, so the count is rounded up.
         let blocks_of_read = if has_gaps { 1 } else { combining.max(1) };
         let depth = contender.depth.min(self.run.most_blocks.div_ceil(blocks_of_read) as usize);
         let stream = Stream { reads, depth, has_gaps, steps, verifies: self.run.verifies };
