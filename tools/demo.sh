@@ -7,15 +7,7 @@
 
 tools/deps.sh demo
 
-# A copy of the system's PostgreSQL, so that nothing is installed into that. PostgreSQL finds its files from where its
-# programs lie, if the folders keep their places to each other.
-copy=$cache/demo
-rm -rf "$copy"
-mkdir -p "$copy"/usr/{lib,share}/postgresql
-cp -a /usr/lib/postgresql/15 "$copy/usr/lib/postgresql"
-cp -a /usr/share/postgresql/15 "$copy/usr/share/postgresql"
-ln -s /usr/include "$copy/usr/include"
-pg_config=$copy/usr/lib/postgresql/15/bin/pg_config
+pg_config=$(pg_configs | head -n 1)
 
 echo "building the extension for $("$pg_config" --version)"
 # With fewer optimizations across crates and without line numbers: most of a demo on a new machine is waiting for the compiler.

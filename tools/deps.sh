@@ -2,7 +2,7 @@
 # deps.sh check|demo|suite|bench|deb: installs what is missing to build, and to check, to run the demo, to run the server's own
 # suite, to measure beside other tools or to make packages; run again, it does nothing.
 #   packages  by apt-get, as root or with CI set; else it prints the one line to run, and stops
-#   servers   PostgreSQL of each version, into the cache: see servers.sh; the demo takes the system's
+#   servers   PostgreSQL of each version, into the cache: see servers.sh; the demo needs the oldest only
 #   crates    those of Cargo.lock, into Cargo's own cache; where devices are made up, those of devices/, too
 
 . "$(dirname "$0")/env.sh"
@@ -11,17 +11,17 @@ packages=(build-essential clang libclang-dev libicu-dev libssl-dev pkg-config)
 check=(patchelf python3 strace)
 case ${1:-} in
     check) packages+=("${check[@]}") ;;
-    demo) packages+=(postgresql-15 postgresql-server-dev-15) ;;
+    demo) packages+=(patchelf) ;;
     suite) packages+=("${check[@]}" bison flex liburing-dev) ;;
     deb) packages+=("${check[@]}" debhelper fakeroot go-md2man lintian) ;;
     bench) packages+=("${check[@]}" fio gnuplot-nox ioping sysstat) ;;
     *) echo "usage: deps.sh check|demo|suite|bench|deb" >&2; exit 2 ;;
 esac
 
-run=()
+
 
 install_packages() {
-    local package missing=()
+    local package missing=() run=()
     for package in "${packages[@]}"; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
     done
@@ -38,41 +38,20 @@ install_packages() {
     fi
     echo "installing ${missing[*]}"
     "${run[@]}" apt-get update -q
-    case " ${missing[*]} " in
-        *' postgresql-15 '*) without_cluster ;;
-        *) apt_install "${missing[@]}" ;;
-    esac
-}
-
-apt_install() {
-    "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
-}
-
-# Installs a server without what its package does besides: to make a cluster, and to start it.
-without_cluster() {
-    apt_install postgresql-common
-    "${run[@]}" cp -p "$cluster_settings" "$cluster_settings.before"
-    echo 'create_main_cluster = false' | "${run[@]}" tee -a "$cluster_settings" >/dev/null
-    apt_install "${missing[@]}"
-    put_settings_back
-}
-
-cluster_settings=/etc/postgresql-common/createcluster.conf
-
-# Also after an interrupt, in this run or an earlier one.
-put_settings_back() {
-    [ ! -e "$cluster_settings.before" ] || "${run[@]}" mv "$cluster_settings.before" "$cluster_settings"
+    "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
 }
 
 leave() {
     local status=$?
-    put_settings_back
     [ "$status" = 0 ] || echo 'not everything that is needed could be had (the reason is above): run it again, it goes on from here' >&2
 }
 trap leave EXIT
 command -v cargo >/dev/null || { echo "could not find cargo: install Rust with rustup" >&2; exit 1; }
 install_packages
 mkdir -p "$cache"
-case ${1:-} in check | bench | deb) tools/servers.sh ;; esac
+case ${1:-} in
+    check | bench | deb) tools/servers.sh ;;
+    demo) tools/servers.sh oldest ;;
+esac
 cargo fetch --quiet --locked
 case ${1:-} in check | bench) cargo fetch --quiet --locked --manifest-path devices/Cargo.toml ;; esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# servers.sh: brings PostgreSQL of each version that is checked into the cache as pg/MAJOR, with its headers, its contrib,
-# pg_regress, pg_cron, pgfincore and hypopg. What is there already stays; to renew it, delete it first.
+# servers.sh [oldest]: brings PostgreSQL of each version that is checked, or of the oldest, into the cache as pg/MAJOR, with its
+# headers, its contrib, pg_regress, pg_cron, pgfincore and hypopg. What is there already stays; to renew it, delete it first.
 #
 # They are Debian's binary packages, each of the suite that has that version, with the libraries they were linked with, unpacked
 # there: nothing is installed into the system, and no other suite gets into its lists. apt looks at the suite's signature, and at
@@ -88,6 +88,7 @@ fetch() {
 mkdir -p "$cache/pg"
 archive=$(archive_of_debian)
 while read -r major suite base; do
+    [ "${1:-}" != oldest ] || [ "$major" = "$oldest" ] || continue
     [ ! -x "$cache/pg/$major/bin/postgres" ] || continue
     [ -n "$archive" ] || { echo "could not find Debian's archive in the system's lists: run apt-get update as root" >&2; exit 1; }
     echo "fetching PostgreSQL $major (Debian $suite)"
