@@ -1341,14 +1341,14 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); ended (processes that ended in the interval); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); not yet written (the devices wrote this much less)';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); role@database, ended (sessions that ended in the interval, as they were seen last); ended (what else processes moved that ended); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much more than the devices, which get it later)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count these reads';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that the process wrote to the OS cache. These bytes reach the device later, or never';
 COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
-COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 32 characters of its query, on one line';
-COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; hidden if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 24 characters of its query, on one line';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; ended; or hidden if the caller may not see it';
 COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
 COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
 COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'application_name of pg_stat_activity';
@@ -1359,24 +1359,24 @@ COMMENT ON COLUMN io_probe_sessions_full_row.sampled_at IS 'When the interval en
 COMMENT ON COLUMN io_probe_sessions_full_row.elapsed_ms IS 'Length of the interval in ms';
 
 CREATE TYPE io_probe_sessions_row AS (
-    pid       integer,
-    process   text,
-    rmib_s    double precision,
-    os_mib_s  double precision,
-    wmib_s    double precision,
-    wal_mib_s double precision,
-    wait      text,
-    query     text
+    pid              integer,
+    process          text,
+    application_name text,
+    rmib_s           double precision,
+    wmib_s           double precision,
+    wal_mib_s        double precision,
+    wait             text,
+    query            text
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); ended (processes that ended in the interval); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); not yet written (the devices wrote this much less)';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); role@database, ended (sessions that ended in the interval, as they were seen last); ended (what else processes moved that ended); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much more than the devices, which get it later)';
+COMMENT ON COLUMN io_probe_sessions_row.application_name IS 'application_name of pg_stat_activity';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second fetched from the devices for this process, also by I/O workers';
-COMMENT ON COLUMN io_probe_sessions_row.os_mib_s IS 'MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count these reads';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that the process wrote to the OS cache. These bytes reach the device later, or never';
 COMMENT ON COLUMN io_probe_sessions_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
-COMMENT ON COLUMN io_probe_sessions_row.query IS 'First 32 characters of its query, on one line';
+COMMENT ON COLUMN io_probe_sessions_row.query IS 'First 24 characters of its query, on one line';
 
 CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAULT 1)
 RETURNS SETOF io_probe_sessions_row
@@ -2204,7 +2204,7 @@ COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side; busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is computed: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_compare_full_row.more_runs IS 'How many more runs of each side may be enough for a verdict, if they are like these. NULL if none or over 1,000 are needed, or if something else is missing';
@@ -2231,7 +2231,7 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometr
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side. For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side; busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2261,7 +2261,7 @@ COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the fig
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing; busy: repeat, if others used the device or the processors';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough other runs are left. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_changes_full_row.more_runs IS 'How many more runs may be enough for a verdict, if they are like these, and argument last grows by as many. NULL if none or over 1,000 are needed, or if something else is missing';
@@ -2287,7 +2287,7 @@ COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the pr
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing; busy: repeat, if others used the device or the processors';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row

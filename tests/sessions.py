@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """Which session uses storage, as io_probe_sessions says, beside the kernel's account of each process. Needs root to look."""
 
+import os
 import re
 import subprocess
 import unittest
@@ -129,7 +130,7 @@ class Sessions(unittest.TestCase):
         for sample in {row["sample"] for row in rows}:
             of_sample = [row for row in rows if row["sample"] == sample]
             self.assertEqual(of_sample[-2]["process"], "outside this server")
-            self.assertRegex(of_sample[-1]["process"], "^(not yet written|other writes)$")
+            self.assertRegex(of_sample[-1]["process"], "^(still cached|other writes)$")
             self.assertTrue(all(row["pid"] for row in of_sample[:-2] if row["kind"] not in ["ended", "io worker"]))
         self.assertGreater(self.total(rows, "rmib_s"), BLOCKS * BLOCK / MIB * 0.99)
 
@@ -138,6 +139,16 @@ class Sessions(unittest.TestCase):
         command = ["psql", "-Xqc", "SET effective_io_concurrency = 0; SET max_parallel_workers_per_gather = 0; SELECT count(*) FROM one"]
         rows = self.watch(lambda: subprocess.run(command, check=True, capture_output=True), every="2 s", count=1)
         self.assertGreater(self.total(rows, "rmib_s", kind="ended"), BLOCKS * BLOCK / MIB * 0.95, rows)
+
+    def test_one_that_ends_is_named(self):
+        self.make_cold("one")
+        slowly = "SELECT count(CASE WHEN id % 4 = 0 THEN pg_sleep(0.0002) END) FROM one"
+        command = ["psql", "-Xqc", f"SET max_parallel_workers_per_gather = 0; {slowly}"]
+        environment = {**os.environ, "PGAPPNAME": "export"}
+        rows = self.watch(lambda: subprocess.run(command, check=True, capture_output=True, env=environment), every="6 s", count=1)
+        named = [row for row in rows if row["application_name"] == "export"]
+        self.assertEqual([row["process"] for row in named], [f"{os.environ['PGUSER']}@{os.environ['PGDATABASE']}, ended"], rows)
+        self.assertGreater(self.total(named, "rmib_s"), BLOCKS * BLOCK / MIB * 0.7, rows)
 
     def test_one_that_ends_takes_along_what_io_workers_read_for_it(self):
         self.make_cold("one")

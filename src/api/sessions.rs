@@ -2,7 +2,8 @@
 //!
 //! The kernel keeps an account of each process. What the I/O workers move (from PostgreSQL 18 on) is on
 //! theirs: it is given to the processes that were seen to hand reads over, by how many bytes that were. A
-//! process that ended is on the account of its parent, the postmaster.
+//! process that ended is on the account of its parent, the postmaster: what it moved until it was seen last
+//! is told with its name, the rest without.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -28,11 +29,20 @@ use crate::pg::catalog::activity::{self, Activity, HandedRead, ServerProcess};
 /// How often it is looked at what the I/O workers read for whom.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// How often all processes are looked at within an interval, for those that end. With many of them more
+/// rarely: looking takes at most one part of so many of the time.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKING: u64 = 20;
+/// Most processes of an interval that are kept in mind: of others that end the name is not told.
+const MOST_SEEN: usize = 20_000;
+
 /// Most intervals of a call.
 const MOST_SAMPLES: u32 = 1_000;
 
 /// `kind` of an I/O worker.
 const IO_WORKER: &str = "io worker";
+/// That of processes that have ended.
+const ENDED: &str = "ended";
 
 #[pg_extern(sql = false)]
 fn io_probe_sessions(every: Option<SqlInterval>, count: Option<i32>) -> Rows {
@@ -143,13 +153,21 @@ impl Look {
     }
 }
 
-/// Looks at what processes hand over to the I/O workers.
+/// A process when it was seen last, and what it did.
+struct LastSeen {
+    seen: SeenProcess,
+    activity: Activity,
+}
+
+/// Looks at what processes hand over to the I/O workers, and at processes that may end.
 struct Glances {
     /// Is there something to see, and may the caller?
     sees: bool,
     handed: HandedReads,
     /// What each was last seen to read.
     files: HashMap<i32, String>,
+    last_seen: HashMap<i32, LastSeen>,
+    next_look: u64,
 }
 
 impl Glances {
@@ -158,21 +176,48 @@ impl Glances {
     }
 
     fn none() -> Self {
-        Self { sees: false, handed: HandedReads::default(), files: HashMap::new() }
+        Self {
+            sees: false,
+            handed: HandedReads::default(),
+            files: HashMap::new(),
+            last_seen: HashMap::new(),
+            next_look: 0,
+        }
     }
 
     /// Looks again and again until then, and forgets what was before.
     fn watch_until(&mut self, when: u64) {
-        (self.handed, self.files) = Default::default();
-        while self.sees {
-            activity::handed_reads().into_iter().for_each(|read| self.add(read));
-            let next = Monotonic.now() + nanoseconds(GLANCE);
+        *self = Self { sees: self.sees, ..Self::none() };
+        loop {
+            if self.sees {
+                activity::handed_reads().into_iter().for_each(|read| self.add(read));
+            }
+            if Monotonic.now() >= self.next_look {
+                self.look();
+            }
+            let glance = Monotonic.now() + nanoseconds(GLANCE);
+            let next = if self.sees { glance } else { self.next_look };
             if next >= when {
-                break;
+                return interrupts::sleep_until(when);
             }
             interrupts::sleep_until(next);
         }
-        interrupts::sleep_until(when);
+    }
+
+    fn look(&mut self) {
+        let began = Monotonic.now();
+        let processes = activity::processes();
+        let pids: Vec<i32> = processes.iter().map(|process| process.pid).collect();
+        let mut activities = activities_of(&pids);
+        for process in processes {
+            let (pid, activity) = (process.pid, activities.remove(&process.pid).unwrap_or_default());
+            let has_room = self.last_seen.len() < MOST_SEEN || self.last_seen.contains_key(&pid);
+            if let Some(io) = ProcessIo::of(pid).filter(|_| has_room) {
+                self.last_seen.insert(pid, LastSeen { seen: SeenProcess { process, io }, activity });
+            }
+        }
+        let took = Monotonic.now() - began;
+        self.next_look = began + nanoseconds(LOOK).max(took * LOOKING);
     }
 
     fn add(&mut self, read: HandedRead) {
@@ -235,15 +280,20 @@ impl Interval<'_> {
         let mut rows: Vec<SessionRow> =
             others.iter().filter_map(|seen| self.row_of(seen, of_workers)).collect();
         self.put_activities(&mut rows);
+        let ended: Vec<&LastSeen> = self.ended().collect();
+        rows.extend(self.rows_of_ended(&ended, of_workers));
         sort(&mut rows);
-        let mut of_ended = self.moved_by_ended();
+        let known =
+            ended.iter().map(|last| self.moved(&last.seen)).fold(ProcessIo::default(), ProcessIo::and);
+        let mut of_ended = self.moved_by_ended().since(known);
         if self.glances.handed.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
         } else {
-            let known = others.iter().map(|seen| seen.process.pid);
+            let ended = ended.iter().map(|last| last.seen.process.pid);
+            let known = others.iter().map(|seen| seen.process.pid).chain(ended);
             of_ended = of_ended.and(part_of(self.glances.handed.share_of_others(known), of_workers));
         }
-        rows.extend(self.row_without_process("ended", of_ended));
+        rows.extend(self.row_without_process(ENDED, of_ended));
         rows.extend(self.rest(&rows));
         rows.iter_mut().for_each(|row| row.sample = sample);
         rows
@@ -254,7 +304,30 @@ impl Interval<'_> {
         seen.io.since(self.before.find(&seen.process).map_or(ProcessIo::default(), |before| before.io))
     }
 
-    /// What processes have moved that ended meanwhile, since they were seen last.
+    /// Processes that ended meanwhile, as they were seen last.
+    fn ended(&self) -> impl Iterator<Item = &LastSeen> {
+        self.glances.last_seen.values().filter(|last| self.now.find(&last.seen.process).is_none())
+    }
+
+    /// A row for all of a name, an application and a query: of short sessions there may be many.
+    fn rows_of_ended(&self, ended: &[&LastSeen], of_workers: ProcessIo) -> Vec<SessionRow> {
+        let mut by_name: BTreeMap<_, (ProcessIo, &Activity)> = BTreeMap::new();
+        for LastSeen { seen, activity } in ended {
+            let of_workers = part_of(self.glances.handed.share(seen.process.pid), of_workers);
+            let moved = self.moved(seen).and(of_workers);
+            let key = (name_of(activity, &seen.process.kind), &activity.application_name, &activity.query);
+            let (sum, _) = by_name.entry(key).or_insert((ProcessIo::default(), activity));
+            *sum = sum.and(moved);
+        }
+        let rows = by_name.into_iter().filter_map(|((name, ..), (moved, activity))| {
+            let mut row = self.row_without_process(ENDED, moved)?;
+            put_activity(&mut row, activity.clone());
+            Some(SessionRow { process: format!("{name}, ended").into(), wait: None, state: None, ..row })
+        });
+        rows.collect()
+    }
+
+    /// What processes have moved that ended meanwhile, in this interval.
     fn moved_by_ended(&self) -> ProcessIo {
         let ended = self.before.processes.values().filter(|seen| self.now.find(&seen.process).is_none());
         let known = ended.map(|seen| seen.io).fold(ProcessIo::default(), ProcessIo::and);
@@ -286,8 +359,7 @@ impl Interval<'_> {
     /// Says what the processes of these rows do.
     fn put_activities(&self, rows: &mut [SessionRow]) {
         let pids: Vec<i32> = rows.iter().filter_map(|row| row.pid).collect();
-        let known = activity::activities(&pids).into_iter();
-        let known: HashMap<i32, Activity> = known.map(|activity| (activity.pid, activity)).collect();
+        let known = activities_of(&pids);
         for row in rows {
             let Some((pid, activity)) = row.pid.and_then(|pid| Some((pid, known.get(&pid)?.clone()))) else {
                 continue;
@@ -331,7 +403,7 @@ impl Interval<'_> {
         let read = hundredths(self.mib_s(read.saturating_sub(before.0) as f64) - read_by_rows);
         let written_by_rows: f64 = rows.iter().filter_map(|row| row.wmib_s).sum();
         let written = hundredths(self.mib_s(written.saturating_sub(before.1) as f64) - written_by_rows);
-        let of_cache = if written < 0.0 { "not yet written" } else { "other writes" };
+        let of_cache = if written < 0.0 { "still cached" } else { "other writes" };
         vec![
             SessionRow { rmib_s: Some(read.max(0.0)), ..self.empty_row("outside this server") },
             SessionRow { wmib_s: Some(written.abs()), ..self.empty_row(of_cache) },
@@ -345,13 +417,22 @@ impl Interval<'_> {
 }
 
 /// Says what the process of a row does.
-fn put_activity(row: &mut SessionRow, activity: Activity) {
-    let Activity { usename, datname, leader_pid, .. } = activity;
-    match (leader_pid, &usename, &datname) {
-        (Some(leader), ..) => row.process = format!("worker of {leader}").into(),
-        (None, Some(role), Some(database)) => row.process = format!("{role}@{database}").into(),
-        _ => {}
+fn activities_of(pids: &[i32]) -> HashMap<i32, Activity> {
+    activity::activities(pids).into_iter().map(|activity| (activity.pid, activity)).collect()
+}
+
+/// What a process of this kind is called.
+fn name_of(activity: &Activity, kind: &str) -> String {
+    match (activity.leader_pid, &activity.usename, &activity.datname) {
+        (Some(leader), ..) => format!("worker of {leader}"),
+        (None, Some(role), Some(database)) => format!("{role}@{database}"),
+        _ => kind.to_owned(),
     }
+}
+
+fn put_activity(row: &mut SessionRow, activity: Activity) {
+    row.process = name_of(&activity, &row.kind).into();
+    let Activity { usename, datname, leader_pid, .. } = activity;
     row.leader_pid = leader_pid;
     row.usename = usename.map(Text::from);
     row.datname = datname.map(Text::from);

@@ -25,8 +25,8 @@ row! {
         /// can't tell, or other cause (better or worse, but no setting that differs can affect the figure).
         /// NULL for a setting
         verdict: Option<&'static str>,
-        /// For can't tell: what is missing, such as how many more runs of each side. For a setting or an
-        /// argument: its values on both sides
+        /// For can't tell: what is missing, such as how many more runs of each side; busy: repeat, if others
+        /// used the device or the processors. For a setting or an argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
@@ -71,7 +71,7 @@ row! {
         /// % confidence) or can't tell
         verdict: &'static str,
         /// Arguments in which other series of the same probe and object differ. For can't tell: what is
-        /// missing
+        /// missing; busy: repeat, if others used the device or the processors
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count. It grows with the
         /// number of figures that the call compares. NULL if the noise is not known

@@ -7,18 +7,19 @@ use crate::value::{Text, Timestamp};
 row! {
     /// one process of the server that moved bytes in one interval; then what else the devices moved
     row SessionRow "sessions" everyday [
-        pid, process, rmib_s, os_mib_s, wmib_s, wal_mib_s, wait, query
+        pid, process, application_name, rmib_s, wmib_s, wal_mib_s, wait, query
     ] {
         /// Number of the interval, from 1
         sample: u32,
         /// Process id; NULL in a row of several processes
         pid: Option<i32>,
         /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows
-        /// without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); ended
-        /// (processes that ended in the interval); outside this server (device reads for none of the
+        /// without pid are: io worker (reads of I/O workers, if no session was seen to wait for them);
+        /// role@database, ended (sessions that ended in the interval, as they were seen last); ended (what
+        /// else processes moved that ended); outside this server (device reads for none of the
         /// processes above); other writes (the devices wrote this much more than the processes: other
-        /// programs write, or earlier writes leave the OS cache); not yet written (the devices wrote this
-        /// much less)
+        /// programs write, or earlier writes leave the OS cache); still cached (the processes
+        /// wrote this much more than the devices, which get it later)
         process: Text,
         /// MiB per second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,
@@ -33,9 +34,9 @@ row! {
         wal_mib_s: Option<f64>,
         /// wait_event of pg_stat_activity at the end of the interval
         wait: Option<Text>,
-        /// First 32 characters of its query, on one line
+        /// First 24 characters of its query, on one line
         query: Option<Text>,
-        /// backend_type of pg_stat_activity; hidden if the caller may not see it
+        /// backend_type of pg_stat_activity; ended; or hidden if the caller may not see it
         kind: Text,
         /// Role
         usename: Option<Text>,

@@ -42,6 +42,12 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
             return Err(Error::invalid("the two labels have no figures in common")
                 .hint("Both labels need runs of the same probe, object and arguments."));
         }
+        if labels[0] != labels[1] && rows.iter().all(|row| row.verdict.is_some()) {
+            pgrx::notice!(
+                "the two labels differ in no setting that affects reads, writes or syncs; random_page_cost, \
+                 for example, affects only plans, which io_probe_explain shows"
+            );
+        }
         Ok(rows)
     })
 }
@@ -81,7 +87,10 @@ fn check_runs(a: i64, b: i64) -> Result<()> {
 
 fn good_run(found: &[query::StoredRun], id: i64) -> Result<&query::StoredRun> {
     let run = found.iter().find(|run| run.id == id);
-    let run = run.ok_or_else(|| Error::undefined_object(format!("there is no run {id}")))?;
+    let run = run.ok_or_else(|| {
+        Error::undefined_object(format!("there is no run {id}"))
+            .hint("The table io_probe_runs shows the runs.")
+    })?;
     if run.status != "ok" {
         let error = Error::invalid(format!("run {id} has no figures: its status is {}", run.status));
         return Err(run.message.iter().fold(error, |error, message| error.detail(message)));

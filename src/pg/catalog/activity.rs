@@ -51,7 +51,7 @@ pub(crate) fn activities(pids: &[i32]) -> Vec<Activity> {
         "SELECT json_build_object('pid', pid, 'began', backend_start, \
          'usename', usename, 'datname', datname, 'application_name', nullif(application_name, ''), \
          'leader_pid', leader_pid, 'state', state, 'wait', wait_event, \
-         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 32)) \
+         'query', left(regexp_replace(btrim(left(query, 200)), '\\s+', ' ', 'g'), 24)) \
          FROM pg_stat_activity WHERE pid = ANY ('{{{}}}')",
         pids.join(",")
     );
