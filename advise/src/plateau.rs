@@ -147,6 +147,28 @@ impl Candidates {
         })
     }
 
+    /// The plateau, and after it the others: values that are as good too, apart from it. In each the value
+    /// nearest to `up` of the way up is chosen.
+    pub(super) fn plateaus(&self, values: &[u64], current: Option<u64>, up: f64) -> Vec<Plateau> {
+        let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
+        let first = self.plateau(values, current, up);
+        let is_other =
+            |value: f64| first.is_some_and(|first| value < first.low as f64 || value > first.high as f64);
+        let as_good = along.chunk_by(|one, next| self.is_as_good(one.1) == self.is_as_good(next.1));
+        let others = as_good.filter(|run| self.is_as_good(run[0].1) && is_other(run[0].0));
+        let others = others.filter_map(|run| {
+            let (low, high) = self.range(&along, run[0].0);
+            let value = least_by(run, |(value, _)| off_place((low, high), up, *value))?.0 as u64;
+            let (low, high) = (low.ceil() as u64, high.floor() as u64);
+            Some(Plateau { value, low, high, holds_current: current == Some(value), seems_worse: false })
+        });
+        first.into_iter().chain(others).collect()
+    }
+
+    fn is_as_good(&self, index: usize) -> bool {
+        self.excess(index) <= 1.0
+    }
+
     /// Is a value that is as good likely to be worse by over a tenth?
     fn seems_worse(&self, kept: usize) -> bool {
         self.costs[kept] - self.costs[self.best] > SEEMS_WORSE.ln() && self.excess(kept) > NO_LUCK

@@ -159,6 +159,9 @@ impl fmt::Display for QueryReads {
         write!(out, "{verdict}: {} read", mib(read_bytes))?;
         if let (Some(device), Some(cached)) = (device_bytes, self.os_bytes) {
             write!(out, ", {} from the OS cache, {} from the device", mib(cached), mib(device))?;
+            if device > read_bytes + read_bytes / 4 {
+                write!(out, " (readahead fetched more than was read)")?;
+            }
         }
         if let Some(waited) = self.waited_ms {
             write!(out, "; waited {} of {} ms for the device", count(waited), count(self.total_ms))?;
@@ -243,6 +246,11 @@ mod tests {
         assert!(of(&[cached, sort]).ends_with("for the device; 28 MiB of temporary files took 41 ms"));
         let cold = node(692, 700, 1200.0);
         assert!(of(&[cold]).starts_with("The disk: 692 MiB read, 0 MiB from the OS cache, 700 MiB"));
+        assert!(of(&[cold]).contains("700 MiB from the device;"));
+        assert!(
+            of(&[node(6, 480, 900.0)])
+                .contains("480 MiB from the device (readahead fetched more than was read);")
+        );
         assert!(of(&[node(100, 50, 300.0)]).starts_with("Partly the disk"));
         assert_eq!(of(&[node(0, 0, 0.0)]), "Not the disk: nothing was read; took 1,402 ms");
         let unknown = NodeReads { device_bytes: None, ..cold };

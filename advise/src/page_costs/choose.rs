@@ -114,7 +114,7 @@ pub struct Regrets {
     pub(super) cells: Vec<CostPair>,
     pub(super) concurrencies: Vec<u32>,
     judged: Judged,
-    queries: usize,
+    asked: Vec<Asked>,
 }
 
 /// Regrets, by cell, then concurrency, and the same places as candidates.
@@ -161,18 +161,28 @@ impl Regrets {
             cells: cells.to_vec(),
             concurrencies: concurrencies.to_vec(),
             judged: judge(asked, &[], &places, concurrencies, times),
-            queries: asked.len(),
+            asked: asked.to_vec(),
         })
     }
 
     /// How many queries were asked.
     pub fn queries(&self) -> usize {
-        self.queries
+        self.asked.len()
     }
 
     /// The regret at these settings, if they are among those asked for.
     pub fn at(&self, settings: &Settings) -> Option<Regret> {
         self.place(settings).map(|place| self.judged.regrets[place])
+    }
+
+    /// The logarithm of what the picks at these settings take by `times` with nothing cached, as a mean.
+    pub(super) fn cold_at(&self, settings: &Settings, times: &Times) -> Option<f64> {
+        let cell = self.cells.iter().position(|cell| *cell == settings.cell)?;
+        let taken = self.asked.iter().map(|query| {
+            let Asked { table, index, rows, .. } = query;
+            times.of_scan(query.picks[cell], table, index, *rows, settings.concurrency, Caches::Cold).ln()
+        });
+        Some(taken.sum::<f64>() / self.asked.len() as f64)
     }
 
     fn place(&self, settings: &Settings) -> Option<usize> {

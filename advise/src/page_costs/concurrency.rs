@@ -3,25 +3,32 @@
 //!
 //! The setting is the tablespace's, and the queries are those of a few tables. A table in the order of its
 //! indexes needs no bitmap scan, and one in nearly their order only dense ones: neither says what reads with
-//! wide gaps take, which another table may need. So the logarithms of both are added up: that of the time of
-//! the best plans, as a mean over the queries with nothing cached, and that of a block, as a mean over the
-//! densities. Where no query needs a bitmap scan, the density curve decides by itself.
+//! wide gaps take, which another table may need. So the logarithms of both are added up: twice that of the
+//! time of the best plans, as a mean over the queries with nothing cached, and that of a block, as a mean
+//! over the densities. Where no query needs a bitmap scan, the density curve decides by itself.
 //!
 //! Of a slow device a point of the curve is the mean of a few turns, and its interval hardly known itself: of
 //! two turns it may reach from 0 to twice the time, where those beside it are within a tenth. So no point
 //! counts as off by more than twice what is usual of all.
 //!
-//! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()). What
-//! the planner picks does not count here: it knows nothing of the concurrency, and page costs are chosen
-//! beside it.
+//! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()).
+//!
+//! What the planner picks does not count so far: it knows nothing of the concurrency. But two values may be
+//! as good, with worse ones between them, and the planner's picks be further from the best plans at one of
+//! them, whatever page costs and correlations are advised beside it. So these are chosen beside each, and
+//! the time of the picks is put in the place of that of the best plans.
 
-use super::choose::{Asked, best_cold};
+use super::choose::{Asked, Regrets, Settings, best_cold};
 use super::curve::{CHOSEN, Use};
 use super::model::Times;
-use crate::plateau::{AS_GOOD, Candidates, Plateau};
+use crate::plateau::{AS_GOOD, Candidates, Plateau, least_by};
 
 /// How many times the usual error the one of a point of the curve may be.
 const MOST_UNUSUAL: f64 = 2.0;
+
+/// How many times as much as the densities, which any table may need, the queries of the tables that there
+/// are weigh.
+const QUERIES: f64 = 2.0;
 
 /// A concurrency for queries.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,24 +52,58 @@ pub struct Scores {
     pub gaps: f64,
 }
 
-/// The best of the measured concurrencies, if the one in force is not as good. None without a query, or if
-/// the one in force was not measured.
-pub fn choose_for_queries(asked: &[Asked], times: &Times, in_force: u32) -> Option<QueryConcurrency> {
+/// The best of the measured concurrencies, or the one in force if it is as good; after it others that are as
+/// good, with worse ones between. Empty without a query, or if the one in force was not measured.
+pub fn choose_for_queries(asked: &[Asked], times: &Times, in_force: u32) -> Vec<QueryConcurrency> {
     let values: Vec<u32> = times.curve().concurrencies().collect();
     let place = |value: u32| values.iter().position(|other| *other == value);
-    let set = place(in_force).filter(|_| !asked.is_empty())?;
+    let Some(set) = place(in_force).filter(|_| !asked.is_empty()) else { return Vec::new() };
     let times = &times.with_usual_errors(MOST_UNUSUAL);
     let costs = Costs::of(asked, &values, times);
-    let moved = times.each_moved().chain(values.iter().map(|value| times.with_slower(*value)));
-    let moved = moved.map(|times| Costs::of(asked, &values, &times).both());
+    let moved = each_moved(times).map(|times| Costs::of(asked, &values, &times).both());
     let ladder: Vec<u64> = values.iter().map(|value| u64::from(*value)).collect();
-    let plateau = Candidates::of(costs.both(), moved).plateau(&ladder, Some(in_force.into()), CHOSEN)?;
-    Some(QueryConcurrency {
-        plateau,
-        matters_to_queries: costs.range_of_queries() > AS_GOOD.ln(),
-        scores: costs.scores(place(plateau.value as u32)?),
-        scores_in_force: costs.scores(set),
-    })
+    let plateaus = Candidates::of(costs.both(), moved).plateaus(&ladder, Some(in_force.into()), CHOSEN);
+    let of_plateau = |plateau: Plateau| {
+        Some(QueryConcurrency {
+            plateau,
+            matters_to_queries: costs.range_of_queries() > AS_GOOD.ln(),
+            scores: costs.scores(place(plateau.value as u32)?),
+            scores_in_force: costs.scores(set),
+        })
+    };
+    plateaus.into_iter().filter_map(of_plateau).collect()
+}
+
+/// The times with each of them at the upper end of its interval, and each line of the curve off.
+fn each_moved(times: &Times) -> impl Iterator<Item = Times> {
+    times.each_moved().chain(times.curve().concurrencies().map(|value| times.with_slower(value)))
+}
+
+/// Of settings at concurrencies that are as good for the best plans, each with its regrets: the place of
+/// those with which the planner's picks, cold, and reads with gaps take least. The first stay where none are
+/// better by over 5 %, and if the first concurrency is `in_force`, where none are surely better.
+pub fn least_by_picks(settings: &[(Settings, &Regrets)], times: &Times, in_force: bool) -> usize {
+    let times = &times.with_usual_errors(MOST_UNUSUAL);
+    let costs = costs_of_picks(settings, times);
+    let candidates =
+        Candidates::of(costs.clone(), each_moved(times).map(|times| costs_of_picks(settings, &times)));
+    let better = (1..settings.len()).filter(|place| match in_force {
+        true => candidates.gains(*place, 0),
+        false => costs[0] - costs[*place] > AS_GOOD.ln(),
+    });
+    least_by(better, |place| costs[*place]).unwrap_or(0)
+}
+
+/// Logarithms of what the picks take cold, and a block that is read with gaps, both as means.
+fn costs_of_picks(settings: &[(Settings, &Regrets)], times: &Times) -> Vec<f64> {
+    let densities = times.curve().densities(Use::Queries);
+    let gaps = |at: &Settings| times.curve().costs(&densities, &[at.concurrency])[0];
+    settings
+        .iter()
+        .map(|(at, regrets)| {
+            regrets.cold_at(at, times).map_or(f64::INFINITY, |picks| QUERIES * picks + gaps(at))
+        })
+        .collect()
 }
 
 /// Logarithms of times at each concurrency, and of those with the best for each query or density.
@@ -83,7 +124,7 @@ impl Costs {
     }
 
     fn both(&self) -> Vec<f64> {
-        self.queries.iter().zip(&self.gaps).map(|(queries, gaps)| queries + gaps).collect()
+        self.queries.iter().zip(&self.gaps).map(|(queries, gaps)| QUERIES * queries + gaps).collect()
     }
 
     fn range_of_queries(&self) -> f64 {
@@ -102,6 +143,7 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page_costs::choose::CostPair;
     use crate::page_costs::locality::Locality;
     use crate::page_costs::model::{Index, PlannedScan, Table};
     use io_probe_core::measure::page_times::times::{Estimate, PageTimes, Sparse};
@@ -173,7 +215,7 @@ mod tests {
     }
 
     fn chosen(locality: Locality, times: &Times, in_force: u32) -> QueryConcurrency {
-        choose_for_queries(&asked(locality), times, in_force).expect("a choice")
+        choose_for_queries(&asked(locality), times, in_force)[0]
     }
 
     #[test]
@@ -216,9 +258,47 @@ mod tests {
     }
 
     #[test]
+    fn as_good_apart_from_each_other_are_told_each() {
+        let plateaus = |speedup, in_force| {
+            let found = choose_for_queries(&asked(ORDERED), &times(speedup, 2.25, 0.001), in_force);
+            found.iter().map(|of| (of.plateau.value, of.plateau.holds_current)).collect::<Vec<_>>()
+        };
+        assert_eq!(plateaus(1.5, 0), [(0, true), (64, false)]);
+        assert_eq!(plateaus(1.5, 64), [(64, true), (0, false)]);
+        // Neither is in force, and of both the last one is first.
+        assert_eq!(plateaus(1.5, 1), [(64, false), (0, false)]);
+        assert_eq!(plateaus(8.0, 1), [(64, false)]);
+    }
+
+    #[test]
+    fn of_values_as_good_the_one_is_told_with_which_the_planner_picks_what_is_fast() {
+        const CELL: CostPair = CostPair { sequential: 1.0, random: 4.0 };
+        let least = |at_0: PlannedScan, at_64: PlannedScan, error: f64, in_force: bool| {
+            let times = times(1.5, 2.25, error);
+            let regrets = [at_64, at_0].map(|pick| {
+                let asked: Vec<Asked> =
+                    asked(ANYWHERE).into_iter().map(|of| Asked { picks: vec![pick], ..of }).collect();
+                Regrets::of(&asked, &[CELL], &[0, 64], &times).expect("queries")
+            });
+            let settings = [64, 0].map(|concurrency| Settings { cell: CELL, concurrency });
+            let both: Vec<(Settings, &Regrets)> = settings.into_iter().zip(&regrets).collect();
+            least_by_picks(&both, &times, in_force)
+        };
+        use PlannedScan::{Bitmap, Index};
+        // Rows that lie anywhere are read faster page by page.
+        assert_eq!(least(Bitmap, Index, 0.001, false), 1);
+        assert_eq!(least(Index, Bitmap, 0.001, false), 0);
+        assert_eq!(least(Bitmap, Index, 0.001, true), 1);
+        // What is in force stays where the difference is not sure.
+        assert_eq!([true, false].map(|in_force| least(Bitmap, Index, 9.0, in_force)), [0, 1]);
+        assert_eq!(least(Index, Index, 0.001, false), 0);
+        assert_eq!(least_by_picks(&[], &times(1.5, 2.25, 0.001), true), 0);
+    }
+
+    #[test]
     fn without_queries_or_the_value_in_force_nothing_is_said() {
         let times = times(8.0, 1.0, 0.02);
-        assert_eq!(choose_for_queries(&[], &times, 1), None);
-        assert_eq!(choose_for_queries(&asked(ANYWHERE), &times, 3), None);
+        assert_eq!(choose_for_queries(&[], &times, 1), []);
+        assert_eq!(choose_for_queries(&asked(ANYWHERE), &times, 3), []);
     }
 }

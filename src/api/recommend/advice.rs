@@ -222,7 +222,7 @@ impl Recommendation {
     pub(super) fn tell(&self) {
         let Some(statement) = &self.row.statement else { return };
         let doubt = self.row.doubt.as_ref().map_or(String::new(), |doubt| format!(" (doubt: {doubt})"));
-        let advice = format!("advice for {}{doubt}, not carried out", self.row.setting);
+        let advice = format!("advice for {}{doubt} (nothing was changed)", self.row.setting);
         match self.row.applies {
             "reload" => pgrx::notice!("{advice}: {statement}; SELECT pg_reload_conf()"),
             "root" => pgrx::notice!("{advice}, as root: {statement}"),

@@ -447,7 +447,7 @@ impl<'a> Judge<'a> {
     fn why_none(&self) -> String {
         if self.compared.was_cached {
             return "the OS cache holds the relation: its pages could not be evicted, or others read them \
-                    meanwhile"
+                    meanwhile: repeat it when nobody uses the relation"
                 .to_owned();
         }
         let refused: Vec<&str> = self.compared.refused.iter().flatten().map(String::as_str).collect();

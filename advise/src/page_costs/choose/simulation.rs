@@ -118,7 +118,7 @@ fn regrets(times: &PageTimes, in_force: &Settings, late: Late) -> Regrets {
 
 fn concurrency(times: &PageTimes, in_force: &Settings, late: Late) -> QueryConcurrency {
     let times = Times::of(times, 16_384.0, 1024.0).expect("all times");
-    choose_for_queries(&asked(&[in_force.cell], late), &times, in_force.concurrency).expect("a choice")
+    choose_for_queries(&asked(&[in_force.cell], late), &times, in_force.concurrency)[0]
 }
 
 fn choice(times: &PageTimes, in_force: &Settings, has_late: bool) -> Chosen {

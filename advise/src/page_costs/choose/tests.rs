@@ -160,7 +160,7 @@ fn given(cells: &[(CostPair, f64, f64)]) -> Regrets {
             regrets: cells.iter().map(|&(_, cold, warm)| Regret { cold, warm }).collect(),
             candidates: Candidates::of(costs, std::iter::empty()),
         },
-        queries: 1,
+        asked: Vec::new(),
     }
 }
 

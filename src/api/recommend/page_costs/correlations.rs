@@ -85,9 +85,11 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
             told(regret)
         ));
     }
+    let backwards =
+        if locality.is_backward { ", in reverse order, in which the kernel does not read ahead" } else { "" };
     let near = format!(
-        "rows next to each other in the index are stored within about {:.0} blocks",
-        locality.stretch
+        "rows next to each other in the index are stored within about {}{backwards}",
+        blocks(locality.stretch)
     );
     let far = match locality.reach {
         None => "are stored anywhere in the table".to_owned(),
@@ -116,6 +118,11 @@ fn row(index: &Probed, choice: &CorrelationChoice, settings: &Settings) -> Recom
         regret.warm
     );
     row.change(value.to_string(), statements(index, *value), why)
+}
+
+fn blocks(about: f64) -> String {
+    let about = about.round();
+    format!("{about} {}", if about == 1.0 { "block" } else { "blocks" })
 }
 
 fn interval(of: &Interval, scale: f64) -> Value {

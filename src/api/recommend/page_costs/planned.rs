@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use io_probe_advise::Plateau;
 use io_probe_advise::page_costs::choose::{Asked, CostPair, Regret, Regrets, Settings};
-use io_probe_advise::page_costs::concurrency::{QueryConcurrency, choose_for_queries};
+use io_probe_advise::page_costs::concurrency::{QueryConcurrency, choose_for_queries, least_by_picks};
 use io_probe_advise::page_costs::correlation::{CORRELATIONS, IndexPicks};
 use io_probe_advise::page_costs::joint::{Joint, Planner, joint};
 use io_probe_advise::page_costs::model::{Index, PlannedScan, Table, Times};
@@ -156,6 +157,8 @@ pub(super) struct Answers {
     pub(super) unasked: Unasked,
     /// What the concurrency was chosen by.
     pub(super) concurrency: QueryConcurrency,
+    /// Where the best plans take as little, but not the planner's picks.
+    pub(super) passed_over: Option<Plateau>,
     /// How long asking took.
     pub(super) elapsed: Duration,
     /// Which columns were left out, and why; to be added to what is said.
@@ -330,21 +333,20 @@ impl Question<'_> {
         let regrets = Regrets::of(&known, cells, concurrencies, times).ok_or_else(|| {
             "the planner picked plans other than a scan by one index or of the whole table".to_owned()
         })?;
-        let concurrency = choose_for_queries(&known, times, in_force.concurrency)
-            .ok_or_else(|| "the concurrency in force was not measured".to_owned())?;
-        let at = Settings { concurrency: concurrency.plateau.value as u32, ..*in_force };
+        let as_good = choose_for_queries(&known, times, in_force.concurrency);
         let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience };
-        let joint = match joint(&mut planner, &regrets, &at, times) {
-            Some(joint) => joint,
+        let found = self.best_of(&as_good, &mut planner, &regrets);
+        let (concurrency, joint) = match found {
+            Some(found) => found,
             None => {
-                let chosen =
-                    regrets.choose(&at).ok_or_else(|| "no query tells the settings apart".to_owned())?;
+                let first = *as_good.first().ok_or("the concurrency in force was not measured")?;
+                let chosen = regrets.choose(&self.at(&first)).ok_or("no query tells the settings apart")?;
                 planner.patience.renew(time_for_a_series(self.call));
                 let Settings { cell, concurrency } = chosen.settings;
                 let correlations = (0..inquiry.indexes.len())
                     .map(|place| planner.of_index(place, cell)?.choose(concurrency, concurrencies, times))
                     .collect();
-                Joint { chosen, correlations, corrected: None }
+                (first, Joint { chosen, correlations, corrected: None })
             }
         };
         let of_tables: BTreeSet<u32> = inquiry.indexes.iter().map(|probed| probed.facts.table).collect();
@@ -355,9 +357,30 @@ impl Question<'_> {
             inquiry,
             unasked,
             concurrency,
+            passed_over: as_good.first().map(|of| of.plateau).filter(|first| *first != concurrency.plateau),
             elapsed: started.elapsed(),
             left_out: String::new(),
         })
+    }
+
+    /// The one of these concurrencies at which the planner's picks take least, with the page costs and
+    /// correlations that are chosen beside each. None if they can't be for the first.
+    fn best_of(
+        &self,
+        as_good: &[QueryConcurrency],
+        planner: &mut InTheLoop,
+        regrets: &Regrets,
+    ) -> Option<(QueryConcurrency, Joint)> {
+        let joints = as_good.iter().map_while(|of| joint(planner, regrets, &self.at(of), self.times));
+        let mut joints: Vec<Joint> = joints.collect();
+        let settings: Vec<(Settings, &Regrets)> =
+            joints.iter().map(|of| (of.chosen.settings, of.corrected.as_ref().unwrap_or(regrets))).collect();
+        let best = least_by_picks(&settings, self.times, as_good.first()?.plateau.holds_current);
+        (best < joints.len()).then(|| (as_good[best], joints.swap_remove(best)))
+    }
+
+    fn at(&self, concurrency: &QueryConcurrency) -> Settings {
+        Settings { concurrency: concurrency.plateau.value as u32, ..*self.in_force }
     }
 
     /// Looks where the rows of these indexes lie, for half of the time at most. Of those that it knows it

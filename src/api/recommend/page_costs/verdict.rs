@@ -1,5 +1,6 @@
 //! What a row says: the value, why, and when to keep what is set.
 
+use io_probe_advise::Plateau;
 use io_probe_advise::page_costs::choose::{Chosen, Regret, Settings};
 use io_probe_advise::page_costs::concurrency::{QueryConcurrency, Scores};
 use io_probe_advise::page_costs::curve::{ConcurrencyChoice, GapCurve, Use, choose_concurrency};
@@ -14,7 +15,7 @@ use crate::call::figure;
 const NOT_BY_PLANS: &str = "the planner's plans could not be judged";
 
 /// Why a value stays.
-pub(super) const NOTHING_BETTER: &str = "no other value gains over 5 % beyond the noise";
+pub(super) const NOTHING_BETTER: &str = "no other value is surely better by over 5 %";
 
 impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {
@@ -76,7 +77,10 @@ impl Advice<'_> {
                  by 5 % at most; "
             )
         };
-        let why = format!("{lead}{}", told(&scores));
+        let passed_over = answers.passed_over.map_or(String::new(), |Plateau { low, high, .. }| {
+            format!("; from {low} to {high} the best plans take as little, but the planner picks slower ones")
+        });
+        let why = format!("{lead}{}{passed_over}", told(&scores));
         if plateau.holds_current {
             return row.keep(format!("{why}; {NOTHING_BETTER}{left_out}"));
         }
@@ -146,7 +150,7 @@ impl Advice<'_> {
         };
         let row = row.rests_on("score", figure(score)).rests_on("score_in_force", score_in_force.map(figure));
         let why = format!(
-            "{which} take {} longer than with the best value for each share of blocks read",
+            "{which} take {} longer than if each density had a value of its own",
             percent_over(score)
         );
         if plateau.seems_worse {
@@ -163,7 +167,7 @@ impl Advice<'_> {
 
 fn told_gaps(scores: &Scores) -> String {
     format!(
-        "reads with gaps take {} longer than with the best value for each share of blocks read",
+        "reads with gaps take {} longer than if each density had a value of its own",
         percent_over(scores.gaps)
     )
 }
@@ -171,7 +175,7 @@ fn told_gaps(scores: &Scores) -> String {
 fn told_both(scores: &Scores) -> String {
     let queries = percent_over(scores.queries);
     format!(
-        "the best plans take {queries} longer with cold caches than with the best value for each, and {}",
+        "the best plans take {queries} longer with cold caches than if each had a value of its own, and {}",
         told_gaps(scores)
     )
 }
