@@ -92,10 +92,6 @@ SELECT count(*) FROM io_probe_report(run => :promised) WHERE report ~ '^random r
 SELECT DISTINCT section, item = 'promise' AS judged, kept FROM io_probe_report_full(:'rel', duration => '2 s', writes => true,
     promised => '{"iops": 1e12, "write_iops": 1e12}', options => '{"max_iops": 2000}')
   WHERE section IN ('depth', 'write') AND promised IS NOT NULL OR section = 'verdict' AND item IN ('promise', 'writes', 'mixed load', 'bend') ORDER BY 1;
--- each probe is named when its turn begins
-SET client_min_messages = notice;
-SELECT count(*) > 0 AS lines FROM io_probe_report_full(:'rel', '1 s', writes => true);
-SET client_min_messages = warning;
 -- the same each time
 SELECT report FROM io_probe_report(run => :stored) EXCEPT SELECT report FROM shown;
 -- a page, in which names are names

@@ -46,7 +46,7 @@ fn io_probe_explain(query: Option<Query>, execute: Option<bool>, options: Option
             return Ok(rows);
         }
         let executed = Executed::of(&query, Execution { exact, prints: false }, given.as_ref())?;
-        executed.tell(given.is_none());
+        executed.tell();
         Ok(executed.into_rows())
     })
 }
@@ -206,7 +206,7 @@ impl Executed {
     }
 
     /// Says what it was, and what is not known.
-    fn tell(&self, remembers: bool) {
+    fn tell(&self) {
         pgrx::notice!("{}", self.query);
         if self.shared_out {
             pgrx::notice!(
@@ -226,15 +226,8 @@ impl Executed {
                  {evictions}; that evicts these relations from the caches for all sessions"
             );
         }
-        if remembers
-            && self.query.verdict() != Verdict::NotDisk
-            && let Some(table) = self.rows.iter().find_map(lacks_times)
-        {
-            let table = spi::quote_literal(table);
-            pgrx::notice!(
-                "to see in column expected_ms how long these reads usually take, first run SELECT * FROM \
-                 io_probe_page_cost({table}, cold => true) in this session; that evicts the table"
-            );
+        if matches!(self.query.verdict(), Verdict::Disk | Verdict::Partly) {
+            pgrx::notice!("io_probe_sessions() shows which sessions use the disk now");
         }
     }
 
@@ -377,12 +370,4 @@ fn line(row: &ExplainRow, reads: &NodeReads) -> Option<String> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// The table of a node whose reads had a time that can be known, and is not.
-fn lacks_times(row: &ExplainRow) -> Option<String> {
-    let can_be_known = row.access.is_some() && row.processes == Some(1);
-    let lacks =
-        can_be_known && row.shared_blks_read.is_some_and(|read| read > 0) && row.expected_ms.is_none();
-    row.relid.filter(|_| lacks).and_then(|table| qualified_name(pg_sys::Oid::from(table.0)))
 }

@@ -44,6 +44,8 @@ use crate::pg::storage::wal;
 /// A server's scan is called one of the device if at least this percentage of it came from there, as in the
 /// view io_probe_metrics.
 const MOSTLY: f64 = 90.0;
+/// Of a smaller table the same few blocks are read again and again.
+const LEAST_BYTES: u64 = 1 << 20;
 
 /// A scan by the server with less than this share of what the device gives is worth a look.
 const MUCH_LESS: f64 = 0.8;
@@ -56,7 +58,7 @@ const SLOWED: f64 = 0.5;
 
 const SLOWED_DOWN: &str = "The device slowed down during the report. A volume does that when its burst \
                            credits run out; any device does when others use it. The figures mix both speeds. \
-                           Call the report again now to measure the lower speed.";
+                           Call the report again to tell which.";
 
 /// A 99th percentile of latencies that is this many times the median is worth a word.
 const FAR: f64 = 10.0;
@@ -168,7 +170,7 @@ struct ReportDraft {
     slowed: bool,
     /// The depth that gave the most reads a second, and how many.
     fastest: Option<(u32, f64)>,
-    /// Is there advice on readahead, and if so, advice to change it?
+    /// Is there advice on readahead without a doubt, or to change it?
     changes_readahead: Option<bool>,
     /// The sections of the parts of which the trust is poor.
     poor: Vec<ReportSection>,
@@ -431,11 +433,7 @@ impl ReportDraft {
 
     /// Runs a probe if the caller may, and tells so. One that had bad luck has no rows, which a line says.
     fn run<R>(&mut self, probe: Probe, rows: impl FnOnce() -> Result<Vec<R>>) -> Vec<R> {
-        let rows = self.attempt(probe, || {
-            pgrx::notice!("report: {}", probe.function());
-            rows()
-        });
-        rows.unwrap_or_else(|why| {
+        self.attempt(probe, rows).unwrap_or_else(|why| {
             self.missing(probe.name(), &why);
             Vec::new()
         })
@@ -542,6 +540,12 @@ impl ReportDraft {
         // A depth that is lacking takes nothing from the others.
         let curve: Vec<DepthPoint> = depths.iter().filter_map(depth_point).collect();
         let Some(shape) = Shape::of(&curve) else { return };
+        if let Some(bytes) = self.relation.as_ref().and_then(|of| of.rel_bytes).filter(|of| *of < LEAST_BYTES)
+        {
+            let kib = bytes.div_ceil(1 << 10);
+            self.say("reads", format!("A table of {kib} kB is too small to tell how fast the device is."));
+            return;
+        }
         let of_one = depths.iter().find(|row| row.depth == 1).and_then(|row| row.iops);
         self.say(
             "reads",
@@ -584,7 +588,8 @@ impl ReportDraft {
         let Some(recommended) = &row.recommended else {
             return self.missing(&item, row.doubt.filter(|doubt| *doubt != UNKNOWN).unwrap_or(&row.why));
         };
-        if row.setting == Setting::ReadAheadKb.name() {
+        let is_sure = row.statement.is_some() || row.doubt.is_none();
+        if row.setting == Setting::ReadAheadKb.name() && is_sure {
             self.changes_readahead.get_or_insert(row.statement.is_some());
         }
         let alike = match (&row.low, &row.high) {

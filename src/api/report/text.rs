@@ -107,15 +107,18 @@ impl TextPage {
     }
 
     fn bars(&mut self, lines: &[Line], section: ReportSection, title: &str) {
-        let greatest = of(lines, section).filter_map(|line| line.value).fold(0.0, f64::max);
-        if greatest <= 0.0 {
+        let known: Vec<&Line> = of(lines, section).filter(|line| line.value.is_some()).collect();
+        if known.is_empty() {
             return;
         }
         self.push("");
         self.push(title);
-        for line in of(lines, section) {
-            let Some(value) = line.value else { continue };
-            let bar = "#".repeat(((value / greatest * BAR as f64).round() as usize).max(1));
+        // A figure without an interval may be far off: it has no bar.
+        let length_of = |line: &Line| line.value.filter(|_| line.low.is_some()).unwrap_or(0.0);
+        let greatest = known.iter().map(|line| length_of(line)).fold(f64::MIN_POSITIVE, f64::max);
+        for line in known {
+            let value = line.value.unwrap_or(0.0);
+            let bar = "#".repeat((length_of(line) / greatest * BAR as f64).ceil() as usize);
             self.push(format!("{:>8} {bar:<BAR$} {:>10}  {}", line.item, count(value), line.remarks()));
         }
     }

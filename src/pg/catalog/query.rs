@@ -59,6 +59,10 @@ pub(in crate::pg) fn check_single(query: &Query) -> Result<()> {
             | pg_sys::NodeTag::T_DeleteStmt
             | pg_sys::NodeTag::T_MergeStmt
     );
+    if tag == pg_sys::NodeTag::T_ExplainStmt {
+        let error = Error::unsupported("query must not begin with EXPLAIN");
+        return Err(error.hint("Give the query that EXPLAIN would be given."));
+    }
     if !is_query || into {
         return Err(Error::unsupported("query must not be a utility command").hint(ALLOWED));
     }

@@ -296,14 +296,30 @@ fn kept_up(bend: &MixRow, cells: &[&MixRow]) -> String {
             "The volume keeps up with reads and writes at once, each at {most} % of its rate alone"
         );
     }
-    match (bend.read_pct, bend.write_pct) {
-        (Some(reads), Some(writes)) => format!(
-            "The volume keeps up with reads at {reads} % and writes at {writes} % of the rate that each \
-             reaches alone, but not with any greater load that was tried"
-        ),
-        _ if cells.iter().any(|cell| cell.carried == Some(false)) => {
+    match bend.read_pct.zip(bend.write_pct) {
+        Some((reads, writes)) => {
+            let greater = if cells.iter().any(|cell| is_carried_beyond(cell, bend)) {
+                "and with some greater loads, but not reliably: repeat it"
+            } else {
+                "but not with any greater load that was tried"
+            };
+            format!(
+                "The volume keeps up with reads at {reads} % and writes at {writes} % of the rate that each \
+                 reaches alone, {greater}"
+            )
+        }
+        None if cells.iter().any(|cell| cell.carried == Some(true)) => {
+            "The volume kept up with some loads, but not with smaller ones: repeat it".to_owned()
+        }
+        None if cells.iter().any(|cell| cell.carried == Some(false)) => {
             "Each load that was tried was too much for the volume".to_owned()
         }
-        _ => "It is not known which loads the volume keeps up with".to_owned(),
+        None => "It is not known which loads the volume keeps up with".to_owned(),
     }
+}
+
+/// Was this load carried, and is it greater? It may be by luck, where a smaller one was not.
+fn is_carried_beyond(cell: &MixRow, bend: &MixRow) -> bool {
+    let [shares, of_bend] = [cell, bend].map(|row| (row.read_pct, row.write_pct));
+    cell.carried == Some(true) && shares.0 >= of_bend.0 && shares.1 >= of_bend.1 && shares != of_bend
 }
