@@ -32,7 +32,7 @@ CREATE TYPE io_probe_device_full_row AS (
     status              text,
     notes               text[]
 );
-COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one object of the server on one device';
+COMMENT ON TYPE io_probe_device_full_row IS 'Row of io_probe_device_full: one directory of the server on one device';
 COMMENT ON COLUMN io_probe_device_full_row.object IS 'What the directory is for: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_full_row.spcname IS 'Name of the tablespace; NULL for the WAL';
 COMMENT ON COLUMN io_probe_device_full_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID. There is a row for each disk';
@@ -72,7 +72,7 @@ CREATE TYPE io_probe_device_row AS (
     write_cache   text,
     status        text
 );
-COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one object of the server on one device';
+COMMENT ON TYPE io_probe_device_row IS 'Row of io_probe_device: one directory of the server on one device';
 COMMENT ON COLUMN io_probe_device_row.object IS 'What the directory is for: tablespace, wal or temp (temporary files of this session)';
 COMMENT ON COLUMN io_probe_device_row.spcname IS 'Name of the tablespace; NULL for the WAL';
 COMMENT ON COLUMN io_probe_device_row.device IS 'The disk that does the I/O, below partitions, LVM, encryption and software RAID. There is a row for each disk';
@@ -155,7 +155,7 @@ CREATE FUNCTION io_probe_device()
 RETURNS SETOF io_probe_device_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
-COMMENT ON FUNCTION io_probe_device() IS 'Look: Shows the devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_device() IS '[Look] Shows the devices behind the tablespaces, the WAL and temporary files, and their settings. Reads /proc and /sys, and causes no I/O. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_device() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device() TO pg_monitor;
 
@@ -163,7 +163,7 @@ CREATE FUNCTION io_probe_device_full()
 RETURNS SETOF io_probe_device_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_device_wrapper';
-COMMENT ON FUNCTION io_probe_device_full() IS 'Look: io_probe_device with all columns';
+COMMENT ON FUNCTION io_probe_device_full() IS '[Look] io_probe_device with all columns';
 REVOKE ALL ON FUNCTION io_probe_device_full() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_device_full() TO pg_monitor;
 
@@ -171,7 +171,7 @@ CREATE FUNCTION io_probe_cache(rel regclass)
 RETURNS SETOF io_probe_cache_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_cache_wrapper';
-COMMENT ON FUNCTION io_probe_cache(regclass) IS 'Look: Shows how much of a relation is in shared buffers and in the OS page cache. Looks at all buffer headers, but reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_cache(regclass) IS '[Look] Shows how much of a relation is in shared buffers and in the OS page cache. Looks at all buffer headers, but reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_cache(regclass) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_cache(regclass) TO pg_monitor;
 
@@ -179,14 +179,14 @@ CREATE FUNCTION io_probe_evict(rel regclass)
 RETURNS SETOF io_probe_evict_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_evict_wrapper';
-COMMENT ON FUNCTION io_probe_evict(regclass) IS 'Measure: Writes the dirty pages of a relation. Then drops it from the OS page cache and, in PostgreSQL 17 and later, from shared buffers. This affects all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
+COMMENT ON FUNCTION io_probe_evict(regclass) IS '[Measure] Writes the dirty pages of a relation. Then drops it from the OS page cache and, in PostgreSQL 17 and later, from shared buffers. This affects all sessions. Needs EXECUTE, and SELECT or MAINTAIN on the relation';
 REVOKE ALL ON FUNCTION io_probe_evict(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_progress()
 RETURNS SETOF io_probe_progress_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1
 AS 'MODULE_PATHNAME', 'io_probe_progress_wrapper';
-COMMENT ON FUNCTION io_probe_progress() IS 'Look: Shows what the probes of all sessions do now, one row per probe. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_progress() IS '[Look] Shows what the probes of all sessions do now, one row per probe. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_progress() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_progress() TO pg_monitor;
 
@@ -194,7 +194,7 @@ CREATE FUNCTION io_probe_check()
 RETURNS SETOF io_probe_check_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_check_wrapper';
-COMMENT ON FUNCTION io_probe_check() IS 'Look: Shows what this server and its kernel allow. Reads no data. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_check() IS '[Look] Shows what this server and its kernel allow. Reads no data. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_check() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_check() TO pg_monitor;
 
@@ -251,14 +251,14 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.path IS 'direct: by O_DIRECT, with s
 COMMENT ON COLUMN io_probe_seqscan_full_row.mib_s IS 'MiB per second while the scan read blocks with data; NULL if a rate limit made it pause';
 COMMENT ON COLUMN io_probe_seqscan_full_row.block_us IS 'us per block; NULL if mib_s is NULL. Of more than 20 slices of time (1 ms or more), the first does not count';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks IS 'Number of blocks read, including holes (blocks never written)';
-COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, notes says why';
+COMMENT ON COLUMN io_probe_seqscan_full_row.complete IS 'Was everything read? If not, column notes says why';
 COMMENT ON COLUMN io_probe_seqscan_full_row.cold IS 'true: no block was in the OS cache before the scan, nor (where path is server) in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without the eviction';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_hit IS 'Where path is server: blocks found in shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Where path is server: blocks read into shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Where path is server: dirty shared buffers written to make room for the blocks read';
-COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Where path is server, of a temporary table: blocks found in the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Where path is server, of a temporary table: blocks read into the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Blocks of a temporary table found in the session''s own buffers; only where path is server';
+COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Blocks of a temporary table read into the session''s own buffers; only where path is server';
 COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan, without holes';
 COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (where path is server: and not in shared buffers). They are read, but the rate does not count them';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
@@ -326,7 +326,7 @@ CREATE FUNCTION io_probe_seqscan(
 RETURNS SETOF io_probe_seqscan_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, jsonb) IS 'Measure: Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) served the blocks, and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. cold => true evicts the relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
+COMMENT ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, jsonb) IS '[Measure] Times a scan of a relation on up to three paths. Shows which tier (shared buffers, OS cache, device) served the blocks, and what the devices did. By default each path lasts at most pg_io_probe.row_duration and reads at most pg_io_probe.default_max_bytes. cold => true evicts the relation first; it needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait, start_blk';
 REVOKE ALL ON FUNCTION io_probe_seqscan(regclass, text[], text, boolean, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_seqscan_full(
@@ -341,7 +341,7 @@ CREATE FUNCTION io_probe_seqscan_full(
 RETURNS SETOF io_probe_seqscan_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_seqscan_wrapper';
-COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, jsonb) IS 'Measure: io_probe_seqscan with all columns';
+COMMENT ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, jsonb) IS '[Measure] io_probe_seqscan with all columns';
 REVOKE ALL ON FUNCTION io_probe_seqscan_full(regclass, text[], text, boolean, integer, integer, jsonb) FROM PUBLIC;
 
 -- Random fetches of single blocks.
@@ -408,7 +408,7 @@ COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches per second, without 
 COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, including warm-up and holes; each block is fetched once';
-COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, notes says why';
+COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, column notes says why';
 COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no fetch found its block in a cache. After cold => true, blocks that this path''s own readahead had cached do not count';
 COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without the eviction';
 COMMENT ON COLUMN io_probe_random_full_row.mib_s IS 'iops times the block size, in MiB per second';
@@ -494,7 +494,7 @@ CREATE FUNCTION io_probe_random(
 RETURNS SETOF io_probe_random_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier (shared buffers, OS cache, device) served them, and what the devices did. For duration, max_bytes and cold see io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) IS '[Measure] Times fetches of single blocks of a relation in random order, on up to three paths. Shows which tier (shared buffers, OS cache, device) served them, and what the devices did. For duration, max_bytes and cold see io_probe_seqscan. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_random(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_random_full(
@@ -509,7 +509,7 @@ CREATE FUNCTION io_probe_random_full(
 RETURNS SETOF io_probe_random_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 3
 AS 'MODULE_PATHNAME', 'io_probe_random_wrapper';
-COMMENT ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) IS 'Measure: io_probe_random with all columns';
+COMMENT ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) IS '[Measure] io_probe_random with all columns';
 REVOKE ALL ON FUNCTION io_probe_random_full(regclass, text[], text, boolean, integer, bigint, jsonb) FROM PUBLIC;
 
 -- Random fetches at several depths.
@@ -613,7 +613,7 @@ CREATE FUNCTION io_probe_depth(
 RETURNS SETOF io_probe_depth_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). Marks as best the smallest depth that is as good as the fastest. With p99, such as ''2 ms'', it also marks the fastest depth whose p99_us does not exceed it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
+COMMENT ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) IS '[Measure] Times random fetches past the OS page cache at several depths (by default 1, 2, 4 and so on to 64). Marks as best the smallest depth that is as good as the fastest. With p99, such as ''2 ms'', it also marks the fastest depth whose p99_us does not exceed it. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, wait';
 REVOKE ALL ON FUNCTION io_probe_depth(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_depth_full(
@@ -627,7 +627,7 @@ CREATE FUNCTION io_probe_depth_full(
 RETURNS SETOF io_probe_depth_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 7
 AS 'MODULE_PATHNAME', 'io_probe_depth_wrapper';
-COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) IS 'Measure: io_probe_depth with all columns';
+COMMENT ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) IS '[Measure] io_probe_depth with all columns';
 REVOKE ALL ON FUNCTION io_probe_depth_full(regclass, integer[], text, bigint, text, jsonb) FROM PUBLIC;
 
 -- One request now and then.
@@ -705,7 +705,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS 'Measure: Sends single requests, and times each. count is the number of requests, every the time from one to the next. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS '[Measure] Sends single requests, and times each. count is the number of requests, every the time from one to the next. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -719,7 +719,7 @@ CREATE FUNCTION io_probe_ping_full(
 RETURNS SETOF io_probe_ping_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) IS 'Measure: io_probe_ping with all columns';
+COMMENT ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) IS '[Measure] io_probe_ping with all columns';
 REVOKE ALL ON FUNCTION io_probe_ping_full(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 -- What a sync costs: pg_test_fsync's table and the WAL's own pattern.
@@ -827,7 +827,7 @@ CREATE FUNCTION io_probe_sync(
 RETURNS SETOF io_probe_sync_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS 'Measure: Times writes and syncs of a scratch file in the folder of the WAL, or in tablespace spcname. While it runs, commits of other sessions wait for its syncs. By default there is a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes. ''{all}'' adds the sections of pg_test_fsync; write_kb sets the size of their writes (by default a WAL block). A depth over 1 is the number of committers that share one WAL (section wal_segment). Needs EXECUTE, and CREATE on the tablespace if it is not the database''s default. Options: commit_bytes (bytes of WAL per commit, so that several commits may share a block; needs a depth over 1), commit_delay (microseconds, by default as on this server; needs a depth over 1), direct (whether wal_segment is written by O_DIRECT, by default as on this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four do not limit section no_sync), max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) IS '[Measure] Times writes and syncs of a scratch file in the folder of the WAL, or in tablespace spcname. While it runs, commits of other sessions wait for its syncs. By default there is a row for each wal_sync_method, with writes of one WAL block. sections => ''{wal_segment}'' adds larger writes. ''{all}'' adds the sections of pg_test_fsync; write_kb sets the size of their writes (by default a WAL block). A depth over 1 is the number of committers that share one WAL (section wal_segment). Needs EXECUTE, and CREATE on the tablespace if it is not the database''s default. Options: commit_bytes (bytes of WAL per commit, so that several commits may share a block; needs a depth over 1), commit_delay (microseconds, by default as on this server; needs a depth over 1), direct (whether wal_segment is written by O_DIRECT, by default as on this server), max_bytes, max_iops, max_mib_s, max_util_pct (these four do not limit section no_sync), max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_sync(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sync_full(
@@ -841,7 +841,7 @@ CREATE FUNCTION io_probe_sync_full(
 RETURNS SETOF io_probe_sync_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 40
 AS 'MODULE_PATHNAME', 'io_probe_sync_wrapper';
-COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS 'Measure: io_probe_sync with all columns';
+COMMENT ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) IS '[Measure] io_probe_sync with all columns';
 REVOKE ALL ON FUNCTION io_probe_sync_full(text, text[], text, integer, integer, jsonb) FROM PUBLIC;
 
 -- What writing data files costs.
@@ -942,7 +942,7 @@ CREATE FUNCTION io_probe_write(
 RETURNS SETOF io_probe_write_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS 'Measure: Times writes as the server makes them to data files, on a scratch file in tablespace spcname (by default the database''s default). Some patterns bypass the OS cache; others write through it, and sync. Meanwhile, syncs of others may wait. Needs EXECUTE, also on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) IS '[Measure] Times writes as the server makes them to data files, on a scratch file in tablespace spcname (by default the database''s default). Some patterns bypass the OS cache; others write through it, and sync. Meanwhile, syncs of others may wait. Needs EXECUTE, also on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_write(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_write_full(
@@ -955,7 +955,7 @@ CREATE FUNCTION io_probe_write_full(
 RETURNS SETOF io_probe_write_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 6
 AS 'MODULE_PATHNAME', 'io_probe_write_wrapper';
-COMMENT ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) IS 'Measure: io_probe_write with all columns';
+COMMENT ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) IS '[Measure] io_probe_write with all columns';
 REVOKE ALL ON FUNCTION io_probe_write_full(text, text[], text, integer, jsonb) FROM PUBLIC;
 
 -- Reads and writes at once.
@@ -1067,7 +1067,7 @@ CREATE FUNCTION io_probe_mix(
 RETURNS SETOF io_probe_mix_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as possible with depth requests in flight. Then it sends both at even intervals, for each pair of shares: a share is a percentage of the rate of reads alone, or of writes alone. By default shares are 0, 20, 40, 60 and 80. The first row has the greatest load that the device keeps up with. like => ''now'' first watches what others send to the devices. Then it sends 1, 2 and 4 times as many requests of the same sizes. like => ''17'' takes that load from stored run 17 of io_probe_iostat. spcname is another tablespace to try: the function then reads and writes scratch files there. writing: data (random blocks, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks with a sync each, in the folder of the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on the tablespace if it is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) IS '[Measure] Shows how long reads take while writes go on. It reads random blocks of the relation, and writes a scratch file, past the OS page cache. First it measures reads alone and writes alone, as fast as possible with depth requests in flight. Then it sends both at even intervals, for each pair of shares: a share is a percentage of the rate of reads alone, or of writes alone. By default shares are 0, 20, 40, 60 and 80. The first row has the greatest load that the device keeps up with. like => ''now'' first watches what others send to the devices. Then it sends 1, 2 and 4 times as many requests of the same sizes. like => ''17'' takes that load from stored run 17 of io_probe_iostat. spcname is another tablespace to try: the function then reads and writes scratch files there. writing: data (random blocks, in the relation''s tablespace), sequential (as a backup or COPY) or wal (WAL blocks with a sync each, in the folder of the WAL). All rows take turns and share the duration. Needs EXECUTE, also on io_probe_sync, SELECT or MAINTAIN on the relation, and CREATE on the tablespace if it is not the database''s default. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_mix(regclass, text, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_mix_full(
@@ -1083,7 +1083,7 @@ CREATE FUNCTION io_probe_mix_full(
 RETURNS SETOF io_probe_mix_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 28
 AS 'MODULE_PATHNAME', 'io_probe_mix_wrapper';
-COMMENT ON FUNCTION io_probe_mix_full(regclass, text, text, integer[], text, integer, text, jsonb) IS 'Measure: io_probe_mix with all columns';
+COMMENT ON FUNCTION io_probe_mix_full(regclass, text, text, integer[], text, integer, text, jsonb) IS '[Measure] io_probe_mix with all columns';
 REVOKE ALL ON FUNCTION io_probe_mix_full(regclass, text, text, integer[], text, integer, text, jsonb) FROM PUBLIC;
 
 -- One load that goes on.
@@ -1183,7 +1183,7 @@ CREATE FUNCTION io_probe_sustain(
 RETURNS SETOF io_probe_sustain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
 AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
-COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS 'Measure: Reads the relation for a long time, past the OS page cache. Finds a burst and its end, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB). With both patterns, a limit on IOPS and a limit on MiB/s can be told apart. The patterns share the duration. The first row of a pattern has the verdict. The next rows are slices of the length every (by default a hundredth of the pattern''s time, at least 100 ms). If an earlier load has used up credits, the burst is shorter. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) IS '[Measure] Reads the relation for a long time, past the OS page cache. Finds a burst and its end, and what looks like a cap. patterns: random (single blocks), then sequential (256 kB). With both patterns, a limit on IOPS and a limit on MiB/s can be told apart. The patterns share the duration. The first row of a pattern has the verdict. The next rows are slices of the length every (by default a hundredth of the pattern''s time, at least 100 ms). If an earlier load has used up credits, the burst is shorter. Evicts nothing. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_sustain(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_sustain_full(
@@ -1197,7 +1197,7 @@ CREATE FUNCTION io_probe_sustain_full(
 RETURNS SETOF io_probe_sustain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 202
 AS 'MODULE_PATHNAME', 'io_probe_sustain_wrapper';
-COMMENT ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) IS 'Measure: io_probe_sustain with all columns';
+COMMENT ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) IS '[Measure] io_probe_sustain with all columns';
 REVOKE ALL ON FUNCTION io_probe_sustain_full(regclass, text[], text, text, integer, jsonb) FROM PUBLIC;
 
 -- The devices while the database works, as iostat shows them.
@@ -1304,7 +1304,7 @@ CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS 'Look: Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It watches the devices behind the tablespaces, the WAL and temporary files, or the device that option device names. The first row is the first interval, not the time since boot. Causes no I/O, and may run while a probe runs. pg_monitor may call it. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS '[Look] Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It watches the devices behind the tablespaces, the WAL and temporary files, or the device that option device names. The first row is the first interval, not the time since boot. Causes no I/O, and may run while a probe runs. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
@@ -1312,7 +1312,7 @@ CREATE FUNCTION io_probe_iostat_full(every text DEFAULT '1 s', count integer DEF
 RETURNS SETOF io_probe_iostat_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat_full(text, integer, jsonb) IS 'Look: io_probe_iostat with all columns';
+COMMENT ON FUNCTION io_probe_iostat_full(text, integer, jsonb) IS '[Look] io_probe_iostat with all columns';
 REVOKE ALL ON FUNCTION io_probe_iostat_full(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat_full(text, integer, jsonb) TO pg_monitor;
 
@@ -1382,7 +1382,7 @@ CREATE FUNCTION io_probe_sessions(every text DEFAULT '1 s', count integer DEFAUL
 RETURNS SETOF io_probe_sessions_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions(text, integer) IS 'Look: Shows which processes of this server use storage. There is a row for each process that moved bytes in an interval, the largest amount first. Two more rows show what else the devices moved. Causes no I/O, and may run while a probe runs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_sessions(text, integer) IS '[Look] Shows which processes of this server use storage. There is a row for each process that moved bytes in an interval, the largest amount first. Two more rows show what else the devices moved. Causes no I/O, and may run while a probe runs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_sessions(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions(text, integer) TO pg_monitor;
 
@@ -1390,7 +1390,7 @@ CREATE FUNCTION io_probe_sessions_full(every text DEFAULT '1 s', count integer D
 RETURNS SETOF io_probe_sessions_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_sessions_wrapper';
-COMMENT ON FUNCTION io_probe_sessions_full(text, integer) IS 'Look: io_probe_sessions with all columns';
+COMMENT ON FUNCTION io_probe_sessions_full(text, integer) IS '[Look] io_probe_sessions with all columns';
 REVOKE ALL ON FUNCTION io_probe_sessions_full(text, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_sessions_full(text, integer) TO pg_monitor;
 
@@ -1503,7 +1503,7 @@ CREATE FUNCTION io_probe_readahead(
 RETURNS SETOF io_probe_readahead_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS 'Measure: Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. It drops the blocks that it read through the OS cache, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) IS '[Measure] Times a cold sequential scan at several readahead windows. Changes no setting: it measures the window in force, and emulates the others. It drops the blocks that it read through the OS cache, so it also needs EXECUTE on io_probe_evict. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_readahead(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_readahead_full(
@@ -1515,7 +1515,7 @@ CREATE FUNCTION io_probe_readahead_full(
 RETURNS SETOF io_probe_readahead_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_readahead_wrapper';
-COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) IS 'Measure: io_probe_readahead with all columns';
+COMMENT ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) IS '[Measure] io_probe_readahead with all columns';
 REVOKE ALL ON FUNCTION io_probe_readahead_full(regclass, integer[], text, jsonb) FROM PUBLIC;
 
 -- What planner costs stand for.
@@ -1608,7 +1608,7 @@ CREATE FUNCTION io_probe_page_cost(
 RETURNS SETOF io_probe_page_cost_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: Times the operations behind planner costs. Reads blocks from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if some time is not known to within 10 % by then. Afterwards it drops from the OS page cache what it read from the device. cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without cold, a cached relation has only one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for each depth of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS '[Measure] Times the operations behind planner costs. Reads blocks from shared buffers, the OS page cache and the device, in order, at random, and ascending with gaps at several densities and effective_io_concurrency settings. Takes 14 s by default, and up to 28 s if some time is not known to within 10 % by then. Afterwards it drops from the OS page cache what it read from the device. cold => true evicts pages that were cached before; it needs EXECUTE on io_probe_evict. Without cold, a cached relation has only one row of tier device: random reads by O_DIRECT. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Options: max_bytes (separately for sequential, for random and for each depth of sparse), max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_page_cost(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_page_cost_full(
@@ -1623,7 +1623,7 @@ CREATE FUNCTION io_probe_page_cost_full(
 RETURNS SETOF io_probe_page_cost_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 42
 AS 'MODULE_PATHNAME', 'io_probe_page_cost_wrapper';
-COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS 'Measure: io_probe_page_cost with all columns';
+COMMENT ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) IS '[Measure] io_probe_page_cost with all columns';
 REVOKE ALL ON FUNCTION io_probe_page_cost_full(regclass, double precision[], integer[], text, boolean, bigint, jsonb) FROM PUBLIC;
 
 -- Values of settings, from what was measured.
@@ -1699,7 +1699,7 @@ CREATE FUNCTION io_probe_recommend(
 RETURNS SETOF io_probe_recommend_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, jsonb) IS 'Advise: Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change a setting; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. seq_page_cost stays as it is, as the unit of all costs. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on that tablespace, if it is not the database''s default, the flush_after settings have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
+COMMENT ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, jsonb) IS '[Advise] Measures, then recommends values of settings. Changes no setting. A NOTICE shows each statement that would change a setting; io_probe_recommend_full also shows the reasons. Measures the relation, or the largest table of each tablespace. settings selects the rows to show, and does not change their values: random_page_cost, effective_io_concurrency, maintenance_io_concurrency, correlation, read_ahead_kb, wal_sync_method, checkpoint_flush_after, backend_flush_after, bgwriter_flush_after, checkpoint_completion_target and autovacuum_vacuum_cost_limit; in PostgreSQL 18 and later also io_method, io_workers (PostgreSQL 19: io_min_workers and io_max_workers), io_max_concurrency, io_combine_limit and io_max_combine_limit. An index has a row if another correlation is better, if there was no time to look at it, or if settings names correlation. seq_page_cost stays as it is, as the unit of all costs. cold => true evicts what the function reads (needs EXECUTE on io_probe_evict). writes => true writes scratch files in the folder of the WAL and in the tablespace of the largest table. This needs EXECUTE on io_probe_sync; without CREATE on that tablespace, if it is not the database''s default, the flush_after settings have no advice. Needs EXECUTE, and SELECT or MAINTAIN on the tables. Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision, wait';
 REVOKE ALL ON FUNCTION io_probe_recommend(regclass, text[], text, boolean, boolean, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_recommend_full(
@@ -1713,7 +1713,7 @@ CREATE FUNCTION io_probe_recommend_full(
 RETURNS SETOF io_probe_recommend_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 8
 AS 'MODULE_PATHNAME', 'io_probe_recommend_wrapper';
-COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, jsonb) IS 'Advise: io_probe_recommend with all columns';
+COMMENT ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, jsonb) IS '[Advise] io_probe_recommend with all columns';
 REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, boolean, jsonb) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of ANALYZE's.
@@ -1776,21 +1776,21 @@ CREATE FUNCTION io_probe_correlation(rel regclass)
 RETURNS SETOF io_probe_correlation_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation(regclass) IS 'Look: Shows how far the rows of a table are stored in the order of each index, and the correlation that the planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. The figures are NULL without SELECT, or if the caller is under row-level security';
+COMMENT ON FUNCTION io_probe_correlation(regclass) IS '[Look] Shows how far the rows of a table are stored in the order of each index, and the correlation that the planner uses. Reads some pages of each btree index, and nothing of the table. Needs EXECUTE, and SELECT or MAINTAIN on the table. The figures are NULL without SELECT, or if the caller is under row-level security';
 REVOKE ALL ON FUNCTION io_probe_correlation(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correlation_full(rel regclass)
 RETURNS SETOF io_probe_correlation_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 4
 AS 'MODULE_PATHNAME', 'io_probe_correlation_wrapper';
-COMMENT ON FUNCTION io_probe_correlation_full(regclass) IS 'Look: io_probe_correlation with all columns';
+COMMENT ON FUNCTION io_probe_correlation_full(regclass) IS '[Look] io_probe_correlation with all columns';
 REVOKE ALL ON FUNCTION io_probe_correlation_full(regclass) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_correct(index regclass, correlation double precision)
 RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_correct_wrapper';
-COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS 'Advise: Stores a correlation, from 0 to 1, for a btree index; NULL deletes it. The planner uses it in all sessions that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE. The caller must own the table or, in PostgreSQL 17 and later, have MAINTAIN on it';
+COMMENT ON FUNCTION io_probe_correct(regclass, double precision) IS '[Advise] Stores a correlation, from 0 to 1, for a btree index; NULL deletes it. The planner uses it in all sessions that have loaded the library (session_preload_libraries = ''pg_io_probe''). Needs EXECUTE. The caller must own the table or, in PostgreSQL 17 and later, have MAINTAIN on it';
 REVOKE ALL ON FUNCTION io_probe_correct(regclass, double precision) FROM PUBLIC;
 
 -- Where the rows of indexes lie, and correlations that the planner uses in place of what ANALYZE found.
@@ -1919,31 +1919,31 @@ CREATE FUNCTION io_probe_explain(query text, execute boolean DEFAULT false, opti
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS 'Look: Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then each row has the blocks and times of the node itself, and which tier served the blocks. The last row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: page_cost (rows of io_probe_page_cost for the predictions, instead of what this session measured last), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that the bytes of each node are exact)';
+COMMENT ON FUNCTION io_probe_explain(text, boolean, jsonb) IS '[Look] Shows the plan of one query, a row per node. execute => true runs the query, read-only. Then each row has the blocks and times of the node itself, and which tier served the blocks. The last row has the sums, and tells whether the disk was the cause. Everyone may call it. Options: page_cost (rows of io_probe_page_cost for the predictions, instead of what this session measured last), exact (in PostgreSQL 18 and later with I/O workers: the backend itself reads, with effective_io_concurrency 0, so that the bytes of each node are exact)';
 
 CREATE FUNCTION io_probe_explain_full(query text, execute boolean DEFAULT false, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_wrapper';
-COMMENT ON FUNCTION io_probe_explain_full(text, boolean, jsonb) IS 'Look: io_probe_explain with all columns';
+COMMENT ON FUNCTION io_probe_explain_full(text, boolean, jsonb) IS '[Look] io_probe_explain with all columns';
 
 CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS 'Look: Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Name the argument: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: as for a query';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS '[Look] Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Name the argument: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost works as in io_probe_explain(query)';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain_full(json, jsonb) IS 'Look: io_probe_explain with all columns';
+COMMENT ON FUNCTION io_probe_explain_full(json, jsonb) IS '[Look] io_probe_explain with all columns';
 
 CREATE FUNCTION io_probe_explain_text(query text)
 RETURNS SETOF io_probe_explain_text_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_text_wrapper';
-COMMENT ON FUNCTION io_probe_explain_text(text) IS 'Look: Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one more line says which tier served its reads, and how long the node waited. The last line says whether the disk was the cause. Everyone may call it';
+COMMENT ON FUNCTION io_probe_explain_text(text) IS '[Look] Runs EXPLAIN (ANALYZE, BUFFERS) of a query that only reads. After the Buffers of each node, one more line says which tier served its reads, and how long the node waited. The last line says whether the disk was the cause. Everyone may call it';
 
 -- All that there is to know of the storage, in one call and in words.
 
@@ -1980,7 +1980,7 @@ COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50, load
 CREATE TYPE io_probe_report_row AS (
     report text
 );
-COMMENT ON TYPE io_probe_report_row IS 'Row of io_probe_report: one line of the text or of the page';
+COMMENT ON TYPE io_probe_report_row IS 'Row of io_probe_report: one line of the report, as text or as HTML';
 COMMENT ON COLUMN io_probe_report_row.report IS 'The line';
 
 CREATE FUNCTION io_probe_report_full(
@@ -1994,7 +1994,7 @@ CREATE FUNCTION io_probe_report_full(
 RETURNS SETOF io_probe_report_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_full_wrapper';
-COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS 'Measure: Returns the content of io_probe_report as rows, to join and to store';
+COMMENT ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) IS '[Measure] Returns the content of io_probe_report as rows, to join and to store';
 REVOKE ALL ON FUNCTION io_probe_report_full(regclass, text, boolean, boolean, jsonb, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_report(
@@ -2010,7 +2010,7 @@ CREATE FUNCTION io_probe_report(
 RETURNS SETOF io_probe_report_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 50
 AS 'MODULE_PATHNAME', 'io_probe_report_wrapper';
-COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS 'Measure: Reports on the storage in one call: devices, scans, random reads, readahead and settings, with verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds writes, flushes, and latencies of reads during writes. Measures relation rel, or the largest table. promised is what you pay for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true evicts what the report reads. writes => true writes scratch files in the folder of the WAL and in the relation''s tablespace. The report leaves out and lists what the caller has no right to measure (rights on the _full functions count). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not for writes), wait';
+COMMENT ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) IS '[Measure] Reports on the storage in one call: devices, scans, random reads, readahead and settings, with verdicts in words. It takes half a minute unless duration says otherwise. writes => true adds writes, flushes, and latencies of reads during writes. Measures relation rel, or the largest table. promised is what you pay for: {"mib_s": 2000, "iops": 100000, "p99_us": 500, "write_mib_s": 1000, "write_iops": 50000, "commit_us": 1000, "commit_p99_us": 2000}. format: text (80 columns) or html (one page, with pictures). run shows a report that io_probe_record(''report'') has stored. cold => true evicts what the report reads. writes => true writes scratch files in the folder of the WAL and in the relation''s tablespace. The report leaves out and lists what the caller has no right to measure (rights on the _full functions count). Options: max_bytes, max_iops, max_mib_s, max_util_pct, max_p99, precision (not for reads at several depths, and not for writes), wait';
 REVOKE ALL ON FUNCTION io_probe_report(regclass, text, boolean, boolean, jsonb, text, bigint, jsonb) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2019,14 +2019,14 @@ CREATE FUNCTION io_probe_measure(probe text, rel regclass DEFAULT NULL, args jso
 RETURNS jsonb
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_measure_wrapper';
-COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS 'Keep: Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights. Returns rows and circumstances as one value, for io_probe_import here or on another server. args are the probe''s arguments by name. If storage or the server makes the probe fail, status is failed. If another probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
+COMMENT ON FUNCTION io_probe_measure(text, regclass, jsonb) IS '[Keep] Runs a probe (seqscan: io_probe_seqscan, and so on) with the caller''s rights. Returns rows and circumstances as one value, for io_probe_import here or on another server. args are the probe''s arguments by name. If storage or the server makes the probe fail, status is failed. If another probe is running, or the device is too busy, status is skipped. Both raise a WARNING. Stores nothing, so it works on a standby. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
 REVOKE ALL ON FUNCTION io_probe_measure(text, regclass, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_import(result jsonb, label text DEFAULT NULL)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_import_wrapper';
-COMMENT ON FUNCTION io_probe_import(jsonb, text) IS 'Keep: Stores a result of io_probe_measure, from here or from another server, with an optional label. Returns the number of the run. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_import(jsonb, text) IS '[Keep] Stores a result of io_probe_measure, from here or from another server, with an optional label. Returns the number of the run. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_import(jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_record(
@@ -2038,14 +2038,14 @@ CREATE FUNCTION io_probe_record(
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_record_wrapper';
-COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS 'Keep: Runs a probe as io_probe_measure does, and stores the result with an optional label. Returns the number of the run. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
+COMMENT ON FUNCTION io_probe_record(text, regclass, jsonb, text) IS '[Keep] Runs a probe as io_probe_measure does, and stores the result with an optional label. Returns the number of the run. Needs EXECUTE on the probe''s _full function, and the rights that the probe needs';
 REVOKE ALL ON FUNCTION io_probe_record(text, regclass, jsonb, text) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(text, boolean) IS 'Keep: Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a keep under a day unless force is true. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS '[Keep] Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a keep under a day unless force is true. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2293,7 +2293,7 @@ CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
-COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS 'Keep: Tells whether run_b is better or worse than run_a, by more than runs of the same configuration differ anyway. There is one row for each figure, then one for each setting and argument that differs. Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(bigint, bigint) IS '[Keep] Tells whether run_b is better or worse than run_a, by more than runs of the same configuration differ anyway. There is one row for each figure, then one for each setting and argument that differs. Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(bigint, bigint) TO pg_monitor;
 
@@ -2301,7 +2301,7 @@ CREATE FUNCTION io_probe_compare_full(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_wrapper';
-COMMENT ON FUNCTION io_probe_compare_full(bigint, bigint) IS 'Keep: io_probe_compare with all columns';
+COMMENT ON FUNCTION io_probe_compare_full(bigint, bigint) IS '[Keep] io_probe_compare with all columns';
 REVOKE ALL ON FUNCTION io_probe_compare_full(bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare_full(bigint, bigint) TO pg_monitor;
 
@@ -2309,7 +2309,7 @@ CREATE FUNCTION io_probe_compare(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare(text, text) IS 'Keep: Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Columns a and b are geometric means over the latest 50 runs of a label in a series (see io_probe_runs.series). Both have the same series, or else the same probe, object and arguments. More rows show arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_compare(text, text) IS '[Keep] Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Columns a and b are geometric means over the latest 50 runs of each label in a series (see io_probe_runs.series). Runs of the same series are compared, or else those of the same probe, object and arguments. Further rows show the arguments that differ. If the labels take turns, runs that are close in time count as pairs. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_compare(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare(text, text) TO pg_monitor;
 
@@ -2317,7 +2317,7 @@ CREATE FUNCTION io_probe_compare_full(label_a text, label_b text)
 RETURNS SETOF io_probe_compare_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_compare_labels_wrapper';
-COMMENT ON FUNCTION io_probe_compare_full(text, text) IS 'Keep: io_probe_compare with all columns';
+COMMENT ON FUNCTION io_probe_compare_full(text, text) IS '[Keep] io_probe_compare with all columns';
 REVOKE ALL ON FUNCTION io_probe_compare_full(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_compare_full(text, text) TO pg_monitor;
 
@@ -2325,7 +2325,7 @@ CREATE FUNCTION io_probe_changes(last integer DEFAULT 1, all_items boolean DEFAU
 RETURNS SETOF io_probe_changes_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS 'Keep: Shows what changed by more than its noise. It compares the last runs of each series (argument last says how many) with up to 30 runs before them. It shows only what is in use (the current sync method, the kernel''s readahead window, all paths except os); all_items => true shows all items. If nothing has changed, about one call in twenty still reports a change, by chance (Holm''s correction). Reads stored runs only. pg_monitor may call it';
+COMMENT ON FUNCTION io_probe_changes(integer, boolean) IS '[Keep] Shows what changed by more than its noise. It compares the last runs of each series (argument last says how many) with up to 30 runs before them. It shows only what is in use (the current sync method, the kernel''s readahead window, all paths except os); all_items => true shows all items. If nothing has changed, about one call in twenty still reports a change, by chance (Holm''s correction). Reads stored runs only. pg_monitor may call it';
 REVOKE ALL ON FUNCTION io_probe_changes(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes(integer, boolean) TO pg_monitor;
 
@@ -2333,7 +2333,7 @@ CREATE FUNCTION io_probe_changes_full(last integer DEFAULT 1, all_items boolean 
 RETURNS SETOF io_probe_changes_full_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_changes_wrapper';
-COMMENT ON FUNCTION io_probe_changes_full(integer, boolean) IS 'Keep: io_probe_changes with all columns';
+COMMENT ON FUNCTION io_probe_changes_full(integer, boolean) IS '[Keep] io_probe_changes with all columns';
 REVOKE ALL ON FUNCTION io_probe_changes_full(integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_changes_full(integer, boolean) TO pg_monitor;
 
@@ -2557,14 +2557,14 @@ COMMENT ON COLUMN io_probe_seqscan_history.path IS 'direct: by O_DIRECT, with se
 COMMENT ON COLUMN io_probe_seqscan_history.mib_s IS 'MiB per second while the scan read blocks with data; NULL if a rate limit made it pause';
 COMMENT ON COLUMN io_probe_seqscan_history.block_us IS 'us per block; NULL if mib_s is NULL. Of more than 20 slices of time (1 ms or more), the first does not count';
 COMMENT ON COLUMN io_probe_seqscan_history.blks IS 'Number of blocks read, including holes (blocks never written)';
-COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, notes says why';
+COMMENT ON COLUMN io_probe_seqscan_history.complete IS 'Was everything read? If not, column notes says why';
 COMMENT ON COLUMN io_probe_seqscan_history.cold IS 'true: no block was in the OS cache before the scan, nor (where path is server) in shared buffers';
 COMMENT ON COLUMN io_probe_seqscan_history.elapsed_ms IS 'Elapsed time in ms, with pauses of a rate limit, without the eviction';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_hit IS 'Where path is server: blocks found in shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Where path is server: blocks read into shared buffers; NULL for temporary tables';
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Where path is server: dirty shared buffers written to make room for the blocks read';
-COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Where path is server, of a temporary table: blocks found in the session''s own buffers';
-COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Where path is server, of a temporary table: blocks read into the session''s own buffers';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Blocks of a temporary table found in the session''s own buffers; only where path is server';
+COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Blocks of a temporary table read into the session''s own buffers; only where path is server';
 COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan, without holes';
 COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (where path is server: and not in shared buffers). They are read, but the rate does not count them';
 COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
@@ -2671,7 +2671,7 @@ COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches per second, without w
 COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
 COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, including warm-up and holes; each block is fetched once';
-COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, notes says why';
+COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, column notes says why';
 COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no fetch found its block in a cache. After cold => true, blocks that this path''s own readahead had cached do not count';
 COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without the eviction';
 COMMENT ON COLUMN io_probe_random_history.mib_s IS 'iops times the block size, in MiB per second';

@@ -229,7 +229,9 @@ fn direct_io() -> Vec<CheckRow> {
 fn direct_io_on(object: &Object) -> CheckRow {
     let item = format!("O_DIRECT on {}", name(object));
     match direct_io::alignment_below(&object.directory) {
-        Some(0) => missing(item, "none", "The direct path is unsupported on this file system."),
+        Some(0) => {
+            missing(item, "none", "This file system does not support O_DIRECT, which path direct needs.")
+        }
         Some(align) => ok(item, format!("in multiples of {align} bytes")),
         None => missing(
             item,

@@ -5,7 +5,7 @@ use crate::row::{Row, row};
 use crate::value::{Relation, Text, Timestamp};
 
 row! {
-    /// one object of the server on one device
+    /// one directory of the server on one device
     row DeviceRow "device" everyday [
         object, spcname, device, scheduler, read_ahead_kb, rotational, fs_type, write_cache, status
     ] {

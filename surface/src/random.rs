@@ -24,7 +24,7 @@ row! {
         max_us: Option<f64>,
         /// Number of blocks fetched, including warm-up and holes; each block is fetched once
         blks: u64,
-        /// Was every block fetched? If not, notes says why
+        /// Was every block fetched? If not, column notes says why
         complete: bool,
         /// true: no fetch found its block in a cache. After cold => true, blocks that this path's own
         /// readahead had cached do not count

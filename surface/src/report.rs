@@ -125,7 +125,7 @@ row! {
 }
 
 row! {
-    /// one line of the text or of the page
+    /// one line of the report, as text or as HTML
     row ReportRow "report" everyday [] {
         /// The line
         report: Text,

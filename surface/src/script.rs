@@ -178,7 +178,7 @@ impl Script {
             function.parameters()
         ));
         let signature = format!("FUNCTION {name}({})", function.types().join(", "));
-        self.comment(&signature, &format!("{}: {comment}", function.group.name()));
+        self.comment(&signature, &format!("[{}] {comment}", function.group.name()));
         if function.who != Who::Everyone {
             self.line(&format!("REVOKE ALL ON {signature} FROM PUBLIC;"));
         }

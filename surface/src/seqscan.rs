@@ -23,7 +23,7 @@ row! {
         block_us: Option<f64>,
         /// Number of blocks read, including holes (blocks never written)
         blks: u64,
-        /// Was everything read? If not, notes says why
+        /// Was everything read? If not, column notes says why
         complete: bool,
         /// true: no block was in the OS cache before the scan, nor (where path is server) in shared buffers
         cold: Option<bool>,
@@ -35,9 +35,9 @@ row! {
         shared_blks_read: Option<i64>,
         /// Where path is server: dirty shared buffers written to make room for the blocks read
         shared_blks_written: Option<u64>,
-        /// Where path is server, of a temporary table: blocks found in the session's own buffers
+        /// Blocks of a temporary table found in the session's own buffers; only where path is server
         local_blks_hit: Option<i64>,
-        /// Where path is server, of a temporary table: blocks read into the session's own buffers
+        /// Blocks of a temporary table read into the session's own buffers; only where path is server
         local_blks_read: Option<i64>,
         /// Blocks read that had been in the OS cache before the scan, without holes
         os_blks_cached: Option<u64>,

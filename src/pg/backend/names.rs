@@ -58,7 +58,7 @@ pub(in crate::pg) fn rows<T: DeserializeOwned>(query: &str, arguments: &[DatumWi
     run_own(&query, arguments, |rows| {
         // How many there are is up to their owners, or to the roles that store runs.
         if rows.count > MOST_ROWS {
-            Error::too_large("too many rows are to be read")
+            Error::too_large("this would read too many rows")
                 .detail(format!("There are {} rows, but at most {MOST_ROWS} are allowed.", rows.count))
                 .hint("If these are rows of stored runs, delete old runs by io_probe_prune.")
                 .raise();

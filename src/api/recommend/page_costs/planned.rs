@@ -445,8 +445,8 @@ impl Unasked {
 
 /// Why the planner is not asked about an index.
 pub(super) const NO_TIME_FOR_IT: &str = "\
-    there was no time left for this index: give the call a longer duration, with a larger \
-    pg_io_probe.max_duration, or name the index's table";
+    no time was left for this index: call again with a longer duration (up to \
+    pg_io_probe.max_duration), or give the index's table as the argument";
 pub(super) const WHERE_UNKNOWN: &str =
     "it is not known where its rows are stored: io_probe_correlation says why";
 

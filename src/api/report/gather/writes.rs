@@ -252,8 +252,8 @@ fn beside_reads(cells: &[&MixRow]) -> Option<String> {
     let without = carried(cells, 0, BESIDE)?;
     let Some(with) = carried(cells, BESIDE, BESIDE) else {
         return Some(format!(
-            "One session that commits at {BESIDE} % of its top rate does not keep up beside reads at \
-             {BESIDE} % of the top read rate"
+            "While reads run at {BESIDE} % of their top rate, one session cannot hold {BESIDE} % of its top \
+             commit rate"
         ));
     };
     let (which, beside, alone) = compared([with, without].map(|row| [row.w_p99_us, row.w_p50_us]))?;
@@ -293,7 +293,7 @@ fn kept_up(bend: &MixRow, cells: &[&MixRow]) -> String {
     let most = SHARES[SHARES.len() - 1];
     if cells.iter().all(|cell| cell.carried == Some(true) && cell.caveats.doubt.unusable().is_none()) {
         return format!(
-            "The volume keeps up with reads and writes at once, each at {most} % of its rate alone"
+            "The volume keeps up with reads and writes at the same time, each at {most} % of its rate alone"
         );
     }
     match bend.read_pct.zip(bend.write_pct) {

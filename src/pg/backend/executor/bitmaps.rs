@@ -126,7 +126,7 @@ extern "C-unwind" fn own_of_copy(
     let own = ROUTINES.with_borrow(|all| {
         all.iter().find(|ours| is_same_method(&ours.routine, copy)).and_then(|ours| ours.get_bitmap)
     });
-    own.unwrap_or_else(|| pgrx::error!("could not find what scans an index"))
+    own.unwrap_or_else(|| pgrx::error!("could not find the plan node that scans an index"))
 }
 
 /// Have both the functions of one method, but for the one that is ours?
