@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Counters, Roots};
-use io_probe_core::machine::handed_reads::{HandedReads, HandedShare, OpenRead};
+use io_probe_core::machine::handed_reads::{HandedReads, HandedShare, HandedShares, OpenRead};
 use io_probe_core::machine::process_io::ProcessIo;
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_surface::sessions::SessionRow;
@@ -63,7 +63,7 @@ fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
     let mut glances = Glances::begin();
     let mut rows = Vec::new();
     call.progress.total(count.into());
-    let mut before = Look::take(&devices, None);
+    let mut before = Look::take(&devices, [].into_iter());
     for sample in 1..=count {
         if call.ended().is_some() {
             break;
@@ -75,10 +75,10 @@ fn watch(call: &Call, every: Duration, count: u32) -> Result<Vec<SessionRow>> {
             );
             break;
         }
-        glances.watch_until(before.at + nanoseconds(every.min(call.time_left())));
-        let now = Look::take(&devices, Some(&before));
-        let interval = Interval { before: &before, now: &now, glances: &glances };
-        rows.extend(interval.rows(sample));
+        glances.watch_until(&before, before.at + nanoseconds(every.min(call.time_left())));
+        let last_seen = glances.last_seen.values().map(|last| &last.seen);
+        let now = Look::take(&devices, before.processes.values().chain(last_seen));
+        rows.extend(Interval::of(&before, &now, &glances).rows(sample));
         call.progress.done(sample.into());
         before = now;
     }
@@ -124,20 +124,18 @@ struct Look {
 }
 
 impl Look {
-    /// `earlier` has processes of which some may be about to end: the server has forgotten these, and the
-    /// postmaster has not waited for them yet.
-    fn take(devices: &Devices, earlier: Option<&Look>) -> Self {
+    /// Of the processes that were seen earlier, in the order of time, some may be about to end: the server
+    /// has forgotten these, and the postmaster has not waited for them yet.
+    fn take<'a>(devices: &Devices, earlier: impl Iterator<Item = &'a SeenProcess>) -> Self {
         let processes = activity::processes().into_iter();
         let mut processes: BTreeMap<i32, SeenProcess> = processes
             .filter_map(|process| {
                 Some((process.pid, SeenProcess { io: ProcessIo::of(process.pid)?, process }))
             })
             .collect();
-        for (pid, known) in earlier.iter().flat_map(|look| &look.processes) {
-            if !processes.contains_key(pid) && is_process(*pid) {
-                processes.insert(*pid, known.clone());
-            }
-        }
+        let gone = earlier.filter(|known| !processes.contains_key(&known.process.pid));
+        let ending: Vec<SeenProcess> = gone.filter(|known| is_process(known.process.pid)).cloned().collect();
+        processes.extend(ending.into_iter().map(|known| (known.process.pid, known)));
         let postmaster = ProcessIo::of(server::postmaster());
         Self {
             at: Monotonic.now(),
@@ -185,9 +183,16 @@ impl Glances {
         }
     }
 
-    /// Looks again and again until then, and forgets what was before.
-    fn watch_until(&mut self, when: u64) {
-        *self = Self { sees: self.sees, ..Self::none() };
+    /// Looks again and again until then, and forgets what was handed over and what had ended before.
+    fn watch_until(&mut self, before: &Look, when: u64) {
+        (self.handed, self.files) = Default::default();
+        self.last_seen.retain(|_, last| {
+            let seen = before.find(&last.seen.process);
+            seen.is_some_and(|seen| {
+                last.seen.io = seen.io;
+                true
+            })
+        });
         loop {
             if self.sees {
                 activity::handed_reads().into_iter().for_each(|read| self.add(read));
@@ -232,13 +237,14 @@ pub(super) struct OtherProcesses(Look);
 
 impl OtherProcesses {
     pub(super) fn begin() -> Self {
-        Self(Look::take(&Devices(Vec::new()), None))
+        Self(Look::take(&Devices(Vec::new()), [].into_iter()))
     }
 
     /// Bytes by kind of process since then, the most first. I/O workers are left out: they read for us, too.
     pub(super) fn moved(&self) -> Vec<(String, u64)> {
-        let now = Look::take(&Devices(Vec::new()), Some(&self.0));
-        let interval = Interval { before: &self.0, now: &now, glances: &Glances::none() };
+        let now = Look::take(&Devices(Vec::new()), self.0.processes.values());
+        let glances = Glances::none();
+        let interval = Interval::of(&self.0, &now, &glances);
         let mut by_kind: BTreeMap<String, u64> = BTreeMap::new();
         let workers = server::io_workers();
         for seen in now.processes.values() {
@@ -267,9 +273,21 @@ struct Interval<'a> {
     before: &'a Look,
     now: &'a Look,
     glances: &'a Glances,
+    shares: HandedShares,
 }
 
-impl Interval<'_> {
+/// What ended processes moved themselves, and with what I/O workers moved for them.
+#[derive(Default)]
+struct MovedByEnded {
+    itself: ProcessIo,
+    altogether: ProcessIo,
+}
+
+impl<'a> Interval<'a> {
+    fn of(before: &'a Look, now: &'a Look, glances: &'a Glances) -> Self {
+        Self { before, now, glances, shares: glances.handed.shares() }
+    }
+
     fn rows(&self, sample: u32) -> Vec<SessionRow> {
         // Their kind is hidden from some.
         let workers = server::io_workers();
@@ -280,18 +298,16 @@ impl Interval<'_> {
         let mut rows: Vec<SessionRow> =
             others.iter().filter_map(|seen| self.row_of(seen, of_workers)).collect();
         self.put_activities(&mut rows);
-        let ended: Vec<&LastSeen> = self.ended().collect();
-        rows.extend(self.rows_of_ended(&ended, of_workers));
+        let (of_named, told) = self.rows_of_ended(of_workers);
+        rows.extend(of_named);
         sort(&mut rows);
-        let known =
-            ended.iter().map(|last| self.moved(&last.seen)).fold(ProcessIo::default(), ProcessIo::and);
-        let mut of_ended = self.moved_by_ended().since(known);
-        if self.glances.handed.is_empty() {
+        let mut of_ended = self.moved_by_ended().since(told);
+        if self.shares.is_empty() {
             rows.extend(self.row_without_process(IO_WORKER, of_workers));
         } else {
-            let ended = ended.iter().map(|last| last.seen.process.pid);
+            let ended = self.ended().map(|last| last.seen.process.pid);
             let known = others.iter().map(|seen| seen.process.pid).chain(ended);
-            of_ended = of_ended.and(part_of(self.glances.handed.share_of_others(known), of_workers));
+            of_ended = of_ended.and(part_of(self.shares.of_others(known), of_workers));
         }
         rows.extend(self.row_without_process(ENDED, of_ended));
         rows.extend(self.rest(&rows));
@@ -309,22 +325,32 @@ impl Interval<'_> {
         self.glances.last_seen.values().filter(|last| self.now.find(&last.seen.process).is_none())
     }
 
-    /// A row for all of a name, an application and a query: of short sessions there may be many.
-    fn rows_of_ended(&self, ended: &[&LastSeen], of_workers: ProcessIo) -> Vec<SessionRow> {
-        let mut by_name: BTreeMap<_, (ProcessIo, &Activity)> = BTreeMap::new();
-        for LastSeen { seen, activity } in ended {
-            let of_workers = part_of(self.glances.handed.share(seen.process.pid), of_workers);
-            let moved = self.moved(seen).and(of_workers);
+    /// A row for all of a name, an application and a query, since of short sessions there may be many; and
+    /// what the processes of these rows moved themselves.
+    fn rows_of_ended(&self, of_workers: ProcessIo) -> (Vec<SessionRow>, ProcessIo) {
+        let mut by_name: BTreeMap<_, (MovedByEnded, &Activity)> = BTreeMap::new();
+        for LastSeen { seen, activity } in self.ended() {
+            let moved = self.moved(seen);
+            let of_workers = part_of(self.shares.of(seen.process.pid), of_workers);
             let key = (name_of(activity, &seen.process.kind), &activity.application_name, &activity.query);
-            let (sum, _) = by_name.entry(key).or_insert((ProcessIo::default(), activity));
-            *sum = sum.and(moved);
+            let (sum, _) = by_name.entry(key).or_insert_with(|| (MovedByEnded::default(), activity));
+            sum.itself = sum.itself.and(moved);
+            sum.altogether = sum.altogether.and(moved).and(of_workers);
         }
-        let rows = by_name.into_iter().filter_map(|((name, ..), (moved, activity))| {
-            let mut row = self.row_without_process(ENDED, moved)?;
-            put_activity(&mut row, activity.clone());
-            Some(SessionRow { process: format!("{name}, ended").into(), wait: None, state: None, ..row })
-        });
-        rows.collect()
+        let (mut rows, mut told) = (Vec::new(), ProcessIo::default());
+        for ((name, ..), (moved, activity)) in by_name {
+            if let Some(mut row) = self.row_without_process(ENDED, moved.altogether) {
+                put_activity(&mut row, activity.clone());
+                told = told.and(moved.itself);
+                rows.push(SessionRow {
+                    process: format!("{name}, ended").into(),
+                    wait: None,
+                    state: None,
+                    ..row
+                });
+            }
+        }
+        (rows, told)
     }
 
     /// What processes have moved that ended meanwhile, in this interval.
@@ -342,7 +368,7 @@ impl Interval<'_> {
         if process.pid == std::process::id() as i32 {
             moved.called = moved.fetched; // It has read what it tells.
         }
-        let moved = moved.and(part_of(self.glances.handed.share(process.pid), of_workers));
+        let moved = moved.and(part_of(self.shares.of(process.pid), of_workers));
         // One that is new has written all that it has.
         let wal_before = self.before.find(process).map_or(Some(0.0), |before| before.process.wal_bytes);
         let wal = process.wal_bytes.zip(wal_before).map(|(now, before)| (now - before).max(0.0));
@@ -416,7 +442,6 @@ impl Interval<'_> {
     }
 }
 
-/// Says what the process of a row does.
 fn activities_of(pids: &[i32]) -> HashMap<i32, Activity> {
     activity::activities(pids).into_iter().map(|activity| (activity.pid, activity)).collect()
 }
@@ -430,6 +455,7 @@ fn name_of(activity: &Activity, kind: &str) -> String {
     }
 }
 
+/// Says what the process of a row does.
 fn put_activity(row: &mut SessionRow, activity: Activity) {
     row.process = name_of(&activity, &row.kind).into();
     let Activity { usename, datname, leader_pid, .. } = activity;
@@ -465,12 +491,17 @@ fn group(row: &SessionRow) -> Option<i32> {
     row.leader_pid.or(row.pid)
 }
 
-/// The greatest first; parallel workers right behind their leader.
+/// The greatest first; parallel workers right behind their leader. What ended stands alone.
 fn sort(rows: &mut [SessionRow]) {
-    let mut of_group: HashMap<Option<i32>, f64> = HashMap::new();
-    rows.iter().for_each(|row| *of_group.entry(group(row)).or_default() += moved(row));
+    let mut of_group: HashMap<i32, f64> = HashMap::new();
+    for row in rows.iter() {
+        if let Some(group) = group(row) {
+            *of_group.entry(group).or_default() += moved(row);
+        }
+    }
+    let weight = |row: &SessionRow| group(row).map_or_else(|| moved(row), |group| of_group[&group]);
     rows.sort_by(|a, b| {
-        let by_group = of_group[&group(b)].total_cmp(&of_group[&group(a)]).then(group(a).cmp(&group(b)));
+        let by_group = weight(b).total_cmp(&weight(a)).then(group(a).cmp(&group(b)));
         by_group.then(a.leader_pid.is_some().cmp(&b.leader_pid.is_some())).then(moved(b).total_cmp(&moved(a)))
     });
 }

@@ -15,8 +15,8 @@ row! {
         pid: Option<i32>,
         /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows
         /// without pid are: io worker (reads of I/O workers, if no session was seen to wait for them);
-        /// role@database, ended (sessions that ended in the interval, as they were seen last); ended (what
-        /// else processes moved that ended); outside this server (device reads for none of the
+        /// NAME, ended (processes of this name that ended in the interval, as they were seen last); ended
+        /// (what else processes moved that ended); outside this server (device reads for none of the
         /// processes above); other writes (the devices wrote this much more than the processes: other
         /// programs write, or earlier writes leave the OS cache); still cached (the processes
         /// wrote this much more than the devices, which get it later)

@@ -76,26 +76,39 @@ impl HandedReads {
         self.0.entry(pid).or_default().add(read);
     }
 
-    /// Was nothing seen?
+    /// The part of each process.
+    pub fn shares(&self) -> HandedShares {
+        let bytes = self.0.values().map(Handed::bytes).sum::<f64>().max(1.0);
+        let in_flight = self.0.values().map(|handed| handed.bytes_in_flight).sum::<u64>().max(1) as f64;
+        let is_seen = self.0.values().map(|handed| handed.sightings).sum::<u64>() >= SIGHTINGS;
+        let of = |handed: &Handed| {
+            let cached = handed.bytes() / bytes;
+            let fetched = if is_seen { handed.bytes_in_flight as f64 / in_flight } else { cached };
+            HandedShare { cached, fetched }
+        };
+        HandedShares(self.0.iter().map(|(pid, handed)| (*pid, of(handed))).collect())
+    }
+}
+
+/// The parts of all processes that handed something over.
+#[derive(Debug, Default)]
+pub struct HandedShares(HashMap<i32, HandedShare>);
+
+impl HandedShares {
+    /// Was nothing handed over?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The part of a process.
-    pub fn share(&self, pid: i32) -> HandedShare {
-        let Some(own) = self.0.get(&pid) else { return HandedShare::default() };
-        let cached = own.bytes() / self.0.values().map(Handed::bytes).sum::<f64>().max(1.0);
-        let sightings: u64 = self.0.values().map(|handed| handed.sightings).sum();
-        let in_flight: u64 = self.0.values().map(|handed| handed.bytes_in_flight).sum();
-        let is_seen = sightings >= SIGHTINGS;
-        let fetched = if is_seen { own.bytes_in_flight as f64 / in_flight.max(1) as f64 } else { cached };
-        HandedShare { cached, fetched }
+    pub fn of(&self, pid: i32) -> HandedShare {
+        self.0.get(&pid).copied().unwrap_or_default()
     }
 
     /// The part of all that were seen but for these processes.
-    pub fn share_of_others(&self, known: impl Iterator<Item = i32>) -> HandedShare {
+    pub fn of_others(&self, known: impl Iterator<Item = i32>) -> HandedShare {
         let all = HandedShare { cached: 1.0, fetched: 1.0 };
-        known.map(|pid| self.share(pid)).fold(all, |rest, share| HandedShare {
+        known.map(|pid| self.of(pid)).fold(all, |rest, share| HandedShare {
             cached: (rest.cached - share.cached).max(0.0),
             fetched: (rest.fetched - share.fetched).max(0.0),
         })
@@ -116,7 +129,7 @@ mod tests {
         // One process uses a handle nine times, another one each of two handles once, and is seen twice.
         [1, 5, 9].into_iter().for_each(|generation| handed.add(1, read(7, generation, false)));
         [1, 2, 1, 2].into_iter().for_each(|handle| handed.add(2, read(handle, 3, false)));
-        let shares = [1, 2, 3].map(|pid| handed.share(pid));
+        let shares = [1, 2, 3].map(|pid| handed.shares().of(pid));
         assert_eq!(shares.map(|share| share.cached), [9.0 / 11.0, 2.0 / 11.0, 0.0]);
         assert_eq!(shares.map(|share| share.fetched), shares.map(|share| share.cached));
     }
@@ -127,10 +140,10 @@ mod tests {
         // One reads much that is cached, the other little that is not.
         (0..1000).for_each(|generation| handed.add(1, read(1, generation, false)));
         (0..SIGHTINGS as i64).for_each(|generation| handed.add(2, read(1, generation, true)));
-        assert_eq!((handed.share(1).fetched, handed.share(2).fetched), (0.0, 1.0));
-        assert!(handed.share(1).cached > 0.9);
+        assert_eq!((handed.shares().of(1).fetched, handed.shares().of(2).fetched), (0.0, 1.0));
+        assert!(handed.shares().of(1).cached > 0.9);
         // The one has ended: its part is left.
-        assert_eq!(handed.share_of_others([2, 3].into_iter()).fetched, 0.0);
-        assert_eq!(handed.share_of_others([1, 3].into_iter()).fetched, 1.0);
+        assert_eq!(handed.shares().of_others([2, 3].into_iter()).fetched, 0.0);
+        assert_eq!(handed.shares().of_others([1, 3].into_iter()).fetched, 1.0);
     }
 }
