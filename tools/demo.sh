@@ -4,10 +4,15 @@
 
 . "$(dirname "$0")/env.sh"
 . tools/cluster.sh
+. tools/debian.sh
 
 tools/deps.sh demo
 
-pg_config=$(pg_configs | head -n 1)
+# Installed into a copy, so that a check that runs meanwhile keeps what it built.
+copy=$cache/demo
+rm -rf "$copy"
+cp -a "$cache/pg/${suites%% *}" "$copy"
+pg_config=$copy/bin/pg_config
 
 echo "building the extension for $("$pg_config" --version)"
 # With fewer optimizations across crates and without line numbers: most of a demo on a new machine is waiting for the compiler.

@@ -18,8 +18,6 @@ case ${1:-} in
     *) echo "usage: deps.sh check|demo|suite|bench|deb" >&2; exit 2 ;;
 esac
 
-
-
 install_packages() {
     local package missing=() run=()
     for package in "${packages[@]}"; do
