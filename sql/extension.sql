@@ -202,7 +202,7 @@ CREATE VIEW member AS
   WHERE extname = 'pg_io_probe' AND deptype = 'e';
 -- the comment of each function begins with its group
 SELECT proname FROM member JOIN pg_proc AS p ON classid = 'pg_proc'::regclass AND objid = p.oid
-  WHERE coalesce(obj_description(p.oid, 'pg_proc'), '') !~ '^(Measure|Look|Advise|Keep): ';
+  WHERE coalesce(obj_description(p.oid, 'pg_proc'), '') !~ '^\[(Measure|Look|Advise|Keep)\] ';
 -- what is documented; nobody but the owner has any other right
 CREATE TABLE documented AS
   SELECT 'public' AS role, 'function' AS kind, unnest('{io_probe_explain,io_probe_explain_full,io_probe_explain_text}'::text[]) AS name, 'EXECUTE' AS privilege

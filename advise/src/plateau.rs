@@ -18,6 +18,8 @@
 //! - Of many candidates the least is low by luck, too. With the larger of 5 % and the error in place of their
 //!   sum, simulated devices were given other advice in up to 13 of 40 calls; with the sum in 2.
 
+use std::iter;
+
 use io_probe_core::stats::Interval;
 
 /// Costs within this factor of each other are as good, however well they are known.
@@ -147,22 +149,29 @@ impl Candidates {
         })
     }
 
-    /// The plateau, and after it the others: values that are as good too, apart from it. In each the value
-    /// nearest to `up` of the way up is chosen.
+    /// The plateau, and after it the others: values that are as good too, apart from it, and surely better
+    /// than what is in force if the first are. In each the value nearest to `up` of the way up is chosen.
     pub(super) fn plateaus(&self, values: &[u64], current: Option<u64>, up: f64) -> Vec<Plateau> {
         let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
-        let first = self.plateau(values, current, up);
-        let is_other =
-            |value: f64| first.is_some_and(|first| value < first.low as f64 || value > first.high as f64);
-        let as_good = along.chunk_by(|one, next| self.is_as_good(one.1) == self.is_as_good(next.1));
-        let others = as_good.filter(|run| self.is_as_good(run[0].1) && is_other(run[0].0));
+        let Some(first) = self.plateau(values, current, up) else { return Vec::new() };
+        let in_force = current.and_then(|current| values.iter().position(|value| *value == current));
+        let replaced = in_force.filter(|_| !first.holds_current);
+        let runs = along.chunk_by(|one, next| self.is_as_good(one.1) == self.is_as_good(next.1));
+        let others = runs.filter(|run| {
+            self.is_as_good(run[0].1) && run.iter().all(|(value, _)| *value != first.value as f64)
+        });
         let others = others.filter_map(|run| {
             let (low, high) = self.range(&along, run[0].0);
-            let value = least_by(run, |(value, _)| off_place((low, high), up, *value))?.0 as u64;
-            let (low, high) = (low.ceil() as u64, high.floor() as u64);
-            Some(Plateau { value, low, high, holds_current: current == Some(value), seems_worse: false })
+            let (value, index) = *least_by(run, |(value, _)| off_place((low, high), up, *value))?;
+            replaced.is_none_or(|replaced| self.gains(index, replaced)).then_some(Plateau {
+                value: value as u64,
+                low: low.ceil() as u64,
+                high: high.floor() as u64,
+                holds_current: false,
+                seems_worse: false,
+            })
         });
-        first.into_iter().chain(others).collect()
+        iter::once(first).chain(others).collect()
     }
 
     fn is_as_good(&self, index: usize) -> bool {

@@ -159,7 +159,8 @@ impl fmt::Display for QueryReads {
         write!(out, "{verdict}: {} read", mib(read_bytes))?;
         if let (Some(device), Some(cached)) = (device_bytes, self.os_bytes) {
             write!(out, ", {} from the OS cache, {} from the device", mib(cached), mib(device))?;
-            if device > read_bytes + read_bytes / 4 {
+            // Temporary files that were fetched are among what came from the device.
+            if temp_bytes == 0 && device > read_bytes + read_bytes / 4 {
                 write!(out, " (readahead fetched more than was read)")?;
             }
         }

@@ -226,7 +226,8 @@ impl Executed {
                  {evictions}; that evicts these relations from the caches for all sessions"
             );
         }
-        if matches!(self.query.verdict(), Verdict::Disk | Verdict::Partly) {
+        let waits = matches!(self.query.verdict(), Verdict::Disk | Verdict::Partly);
+        if waits && server::may_execute("io_probe_sessions") {
             pgrx::notice!("io_probe_sessions() shows which sessions use the disk now");
         }
     }

@@ -116,8 +116,8 @@ pub const FUNCTIONS: &[Function] = &[
             Compares the runs of two labels as io_probe_compare(run_a, run_b) compares two runs. Columns a \
             and b are geometric means over the latest 50 runs of each label in a series (see \
             io_probe_runs.series). Runs of the same series are compared, or else those of the same \
-            probe, object and arguments. Further rows show the arguments that differ. If the labels take turns, runs that are close in time \
-            count as pairs. pg_monitor may call it",
+            probe, object and arguments. Further rows show the arguments that differ. If the labels take \
+            turns, runs that are close in time count as pairs. pg_monitor may call it",
         example: "'first', 'first'",
         errors: &[&["42704"]],
         ..KEEP

@@ -36,13 +36,14 @@ fn io_probe_compare_labels(label_a: Option<Text>, label_b: Option<Text>) -> Rows
                 .hint("The table io_probe_runs shows the labels."));
         }
         let mut rows = rows(&Sides::Labels(labels[0], labels[1]));
+        let differs_in_nothing = !rows.is_empty() && rows.iter().all(|row| row.metric.is_some());
         let apart = Sides::OtherArguments(labels[0], labels[1]).differences().into_iter();
         rows.extend(interrupts::collect(apart.filter(Difference::is_argument).map(of_other_arguments)));
         if rows.is_empty() && labels[0] != labels[1] {
             return Err(Error::invalid("the two labels have no figures in common")
                 .hint("Both labels need runs of the same probe, object and arguments."));
         }
-        if labels[0] != labels[1] && rows.iter().all(|row| row.verdict.is_some()) {
+        if labels[0] != labels[1] && differs_in_nothing {
             pgrx::notice!(
                 "the two labels differ in no setting that affects reads, writes or syncs; random_page_cost, \
                  for example, affects only plans, which io_probe_explain shows"

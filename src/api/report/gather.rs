@@ -431,7 +431,7 @@ impl ReportDraft {
         self.slowed |= share.is_some_and(|share| share < SLOWED);
     }
 
-    /// Runs a probe if the caller may, and tells so. One that had bad luck has no rows, which a line says.
+    /// Runs a probe if the caller may. One that had bad luck has no rows, which a line says.
     fn run<R>(&mut self, probe: Probe, rows: impl FnOnce() -> Result<Vec<R>>) -> Vec<R> {
         self.attempt(probe, rows).unwrap_or_else(|why| {
             self.missing(probe.name(), &why);

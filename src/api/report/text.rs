@@ -112,8 +112,9 @@ impl TextPage {
             return;
         }
         self.push("");
-        self.push(title);
         // A figure without an interval may be far off: it has no bar.
+        let all = if known.iter().all(|line| line.low.is_some()) { "" } else { " (no bar: unsure)" };
+        self.push(format!("{title}{all}"));
         let length_of = |line: &Line| line.value.filter(|_| line.low.is_some()).unwrap_or(0.0);
         let greatest = known.iter().map(|line| length_of(line)).fold(f64::MIN_POSITIVE, f64::max);
         for line in known {

@@ -244,6 +244,8 @@ struct InTheLoop<'a> {
     asked: &'a [Option<Asked>],
     cells: &'a [CostPair],
     patience: &'a mut Patience,
+    /// What it said at some page costs.
+    known: Vec<(CostPair, Vec<IndexPicks>)>,
 }
 
 impl InTheLoop<'_> {
@@ -256,7 +258,13 @@ impl InTheLoop<'_> {
 
 impl Planner for InTheLoop<'_> {
     fn at_correlations(&mut self, cell: CostPair) -> Option<Vec<IndexPicks>> {
-        (0..self.inquiry.indexes.len()).map(|place| self.of_index(place, cell)).collect()
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == cell) {
+            return Some(known.clone());
+        }
+        let picks: Option<Vec<IndexPicks>> =
+            (0..self.inquiry.indexes.len()).map(|place| self.of_index(place, cell)).collect();
+        self.known.extend(picks.clone().map(|picks| (cell, picks)));
+        picks
     }
 
     fn told(&mut self, correlations: &[Option<f64>]) -> Option<Vec<Asked>> {
@@ -334,7 +342,7 @@ impl Question<'_> {
             "the planner picked plans other than a scan by one index or of the whole table".to_owned()
         })?;
         let as_good = choose_for_queries(&known, times, in_force.concurrency);
-        let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience };
+        let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience, known: Vec::new() };
         let found = self.best_of(&as_good, &mut planner, &regrets);
         let (concurrency, joint) = match found {
             Some(found) => found,
