@@ -1931,7 +1931,7 @@ CREATE FUNCTION io_probe_explain(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 20
 AS 'MODULE_PATHNAME', 'io_probe_explain_json_wrapper';
-COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS '[Look] Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Name the argument: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost works as in io_probe_explain(query)';
+COMMENT ON FUNCTION io_probe_explain(json, jsonb) IS '[Look] Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) does. Name the argument: io_probe_explain(plan => ''...''). Looks up names, sizes and settings in this database. Everyone may call it. Option page_cost: works as in io_probe_explain(query)';
 
 CREATE FUNCTION io_probe_explain_full(plan json, options jsonb DEFAULT '{}')
 RETURNS SETOF io_probe_explain_full_row

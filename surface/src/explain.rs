@@ -127,7 +127,7 @@ pub const FUNCTIONS: &[Function] = &[
         comment: "\
             Shows a plan that EXPLAIN (FORMAT JSON) or auto_explain printed, as io_probe_explain(query) \
             does. Name the argument: io_probe_explain(plan => '...'). Looks up names, sizes and settings in \
-            this database. Everyone may call it. Option page_cost works as in io_probe_explain(query)",
+            this database. Everyone may call it. Option page_cost: works as in io_probe_explain(query)",
         example: "plan => '[{\"Plan\": {\"Node Type\": \"Seq Scan\", \"Schema\": \"public\", \
             \"Relation Name\": \"probed\"}}]'",
         errors: &[QUERY],
