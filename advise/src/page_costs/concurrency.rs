@@ -5,8 +5,9 @@
 //! indexes needs no bitmap scan, and one in nearly their order only dense ones: neither says what reads with
 //! wide gaps take, which another table may need. So the logarithm of the score is twice that of the time of
 //! the best plans, as a mean over the queries with nothing cached, and that of a block, as a mean over the
-//! densities. (With a mean of the three, calls differed in simulations: differences came near to 5 %.) Where
-//! no query needs a bitmap scan, the density curve decides by itself.
+//! densities. (Divided by three it would be a mean; but then the values of a simulated device differed by
+//! about the 5 % that count, and one call in four said something else.) Where no query needs a bitmap scan,
+//! the density curve decides by itself.
 //!
 //! Of a slow device a point of the curve is the mean of a few turns, and its interval hardly known itself: of
 //! two turns it may reach from 0 to twice the time, where those beside it are within a tenth. So no point
@@ -106,7 +107,7 @@ fn cold_picks(settings: &[(Settings, &Regrets)], times: &Times) -> Vec<f64> {
     settings.iter().map(|(at, regrets)| regrets.cold_at(at, times).unwrap_or(f64::INFINITY)).collect()
 }
 
-/// The same, with a block that is read with gaps.
+/// Logarithms of the scores, with the picks in the place of the best plans.
 fn costs_of_picks(settings: &[(Settings, &Regrets)], times: &Times) -> Vec<f64> {
     let densities = times.curve().densities(Use::Queries);
     let concurrencies: Vec<u32> = settings.iter().map(|(at, _)| at.concurrency).collect();
