@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What the library costs where it is loaded and no correlation is kept: processor time of planning, with it and without.
+"""What the library costs where it is loaded and no correlation is stored: processor time of planning, with it and without.
 
     planning_cost.py [--pairs N] [--neither]
                                       on the server that the environment names; run.sh starts one

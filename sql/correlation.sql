@@ -22,7 +22,7 @@ VACUUM ANALYZE lie;
 REINDEX INDEX lie_partial;
 -- of the planner's correlation nothing is to be seen of the jitter
 SELECT index, abs(correlation) > 0.99 AS correlated, scattered_pct > 90 AS scattered, stretch_blks > 20 AS stretched,
-       ordered_blks BETWEEN 15 AND 25 AS ordered, range_blks > 2 * ordered_blks AS more_blks, random_blks > 30 AS random, kept, doubt FROM io_probe_correlation('lie') ORDER BY index::text;
+       ordered_blks BETWEEN 15 AND 25 AS ordered, range_blks > 2 * ordered_blks AS more_blks, random_blks > 30 AS random, stored, doubt FROM io_probe_correlation('lie') ORDER BY index::text;
 SELECT index, method, relid, status, notes FROM io_probe_correlation_full('lie') WHERE method <> 'btree' OR notes <> '{}' OR (evidence->>'entries')::int < 1000;
 SELECT index FROM io_probe_correlation_full('lie') WHERE method = 'btree' AND NOT (scattered_pct BETWEEN (evidence->'scattered_ci_pct'->>0)::float8 AND (evidence->'scattered_ci_pct'->>1)::float8
   AND stretch_blks BETWEEN (evidence->'stretch_ci_blks'->>0)::float8 AND (evidence->'stretch_ci_blks'->>1)::float8
@@ -62,7 +62,7 @@ SELECT index, (of->>'random_blks')::int BETWEEN 0.7 * (of->>'blks')::int AND (of
   FROM io_probe_correlation_full('late'), LATERAL (SELECT evidence->'ranges'->'10' AS of) AS l ORDER BY index::text;
 DROP TABLE late;
 
--- what is kept goes to the planner, of that index alone
+-- what is stored goes to the planner, of that index alone
 CREATE FUNCTION cost(query text, OUT cost float8, OUT index text) LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN
@@ -79,7 +79,7 @@ CREATE TEMP VIEW after AS SELECT round((c.cost / b.cost)::numeric, 1) AS times, 
 SELECT index FROM before;
 SELECT io_probe_correct('lie_jittered', 0);
 SELECT times > 5 AS dearer FROM after;
-SELECT index, kept, doubt FROM io_probe_correlation('lie') WHERE kept IS NOT NULL;
+SELECT index, stored, doubt FROM io_probe_correlation('lie') WHERE stored IS NOT NULL;
 SELECT schemaname, tablename, indexname, correlation FROM io_probe_corrections;
 SELECT io_probe_correct('lie_jittered', 1);
 SELECT times BETWEEN 0.9 AND 1.1 AS same FROM after;
@@ -127,19 +127,19 @@ VACUUM ANALYZE lie;
 SELECT times > 5 AS dearer FROM after;
 -- it is stale under another major version or io_method,
 UPDATE io_probe_corrections SET major_version = major_version - 1;
-SELECT kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+SELECT stored, doubt, notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
 ANALYZE lie;
 SELECT times < 2 AS as_analyzed FROM after;
 UPDATE io_probe_corrections SET major_version = major_version + 1, io_method = 'another';
-SELECT kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+SELECT stored, doubt, notes FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
 UPDATE io_probe_corrections SET io_method = coalesce(current_setting('io_method', true), '');
-SELECT kept, doubt FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
+SELECT stored, doubt FROM io_probe_correlation_full('lie') WHERE index = 'lie_jittered'::regclass;
 ANALYZE lie;
 SELECT times > 5 AS dearer FROM after;
 -- when the table has grown,
 INSERT INTO lie SELECT i, abs(hashint4(i)), i + abs(hashint4(i)) % 8000, -i FROM generate_series(200001, 250000) AS i;
 VACUUM ANALYZE lie;
-SELECT index, kept, doubt, notes FROM io_probe_correlation_full('lie') WHERE kept IS NOT NULL ORDER BY index::text;
+SELECT index, stored, doubt, notes FROM io_probe_correlation_full('lie') WHERE stored IS NOT NULL ORDER BY index::text;
 SELECT times < 2 AS as_analyzed FROM after;
 -- when ANALYZE has found another correlation,
 SELECT io_probe_correct('lie_jittered', 0);
@@ -211,15 +211,15 @@ SET ROLE regress_io_probe_owner;
 SELECT io_probe_correct('small_pkey', 0.25);
 GRANT SELECT ON small TO regress_io_probe_reader;
 SET ROLE regress_io_probe_reader;
-SELECT index, correlation IS NOT NULL AS known, kept FROM io_probe_correlation('small') WHERE index = 'small_pkey'::regclass;
+SELECT index, correlation IS NOT NULL AS known, stored FROM io_probe_correlation('small') WHERE index = 'small_pkey'::regclass;
 \set VERBOSITY terse
 SELECT io_probe_correct('small_pkey', 0); \echo :SQLSTATE
 \set VERBOSITY default
--- who may not see statistics sees none here, nor what is kept
+-- who may not see statistics sees none here, nor what is stored
 SET ROLE regress_io_probe_owner;
 ALTER TABLE small ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_io_probe_reader;
-SELECT index, correlation, kept FROM io_probe_correlation('small') WHERE index = 'small_pkey'::regclass;
+SELECT index, correlation, stored FROM io_probe_correlation('small') WHERE index = 'small_pkey'::regclass;
 SET ROLE regress_io_probe_owner;
 ALTER TABLE small DISABLE ROW LEVEL SECURITY;
 REVOKE SELECT ON small FROM regress_io_probe_reader;
@@ -234,7 +234,7 @@ DELETE FROM io_probe_corrections;
 INSERT INTO io_probe_corrections SELECT 'public', 'small', index, correlation, 1, 0, 0, current_setting('server_version_num')::int / 10000,
     coalesce(current_setting('io_method', true), '')
   FROM (VALUES ('small_pkey', 'NaN'::float8), ('no_index', 0), ('parted_1_pkey', 0), ('small_hash', -7)) AS v(index, correlation);
-SELECT index, kept, doubt FROM io_probe_correlation('small') ORDER BY index::text;
+SELECT index, stored, doubt FROM io_probe_correlation('small') ORDER BY index::text;
 DELETE FROM io_probe_corrections;
 -- what the catalogs say may be none
 BEGIN;

@@ -452,7 +452,7 @@ COMMENT ON COLUMN io_probe_random_full_row.aqu_sz IS 'Mean number of requests qu
 COMMENT ON COLUMN io_probe_random_full_row.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_full_row.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_random_full_row.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_full_row.lat_us IS 'Mean latency in us, from the request until the probe has the block. Excludes the warm-up and the fetches that first fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_full_row.p99_us IS '99th percentile of the latency in us';
@@ -572,7 +572,7 @@ COMMENT ON COLUMN io_probe_depth_full_row.notes IS 'Sentences about this row. A 
 COMMENT ON COLUMN io_probe_depth_full_row.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_depth_full_row.ci_high IS 'Upper end of the 95 % confidence interval';
-COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_full_row.lat_us IS 'Mean latency in us, from the request until the probe has the block. Excludes the warm-up and the fetches that first fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_full_row.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_full_row.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_full_row.p99_us IS '99th percentile of the latency in us';
@@ -705,7 +705,7 @@ CREATE FUNCTION io_probe_ping(
 RETURNS SETOF io_probe_ping_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_ping_wrapper';
-COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS '[Measure] Sends single requests, and times each. count is the number of requests, every the time from one to the next. mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
+COMMENT ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) IS '[Measure] Sends single requests, and times each. Arguments: mode: read (random blocks of the relation), write (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn); path: direct or os; every: time from one request to the next; count: how many requests. Needs EXECUTE, and SELECT or MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the tablespace if it is not the database''s default. Options: max_p99, seed, wait';
 REVOKE ALL ON FUNCTION io_probe_ping(regclass, text, text, text, integer, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION io_probe_ping_full(
@@ -1010,8 +1010,8 @@ COMMENT ON COLUMN io_probe_mix_full_row.w_p95_us IS '95th percentile of write ti
 COMMENT ON COLUMN io_probe_mix_full_row.w_p99_us IS '99th percentile of write times in us';
 COMMENT ON COLUMN io_probe_mix_full_row.w_histogram IS 'Number of writes in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_full_row.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads sent per second. NULL if each read was sent when an earlier one was answered';
-COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes sent per second. NULL if each write was sent when an earlier one was answered';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_reads_s IS 'Reads sent per second. NULL if each was sent as soon as an earlier one ended';
+COMMENT ON COLUMN io_probe_mix_full_row.sent_writes_s IS 'Writes sent per second. NULL if each was sent as soon as an earlier one ended';
 COMMENT ON COLUMN io_probe_mix_full_row.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_full_row.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_full_row.write_kb IS 'Size of a write in kB';
@@ -1304,7 +1304,7 @@ CREATE FUNCTION io_probe_iostat(every text DEFAULT '1 s', count integer DEFAULT 
 RETURNS SETOF io_probe_iostat_row
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
 AS 'MODULE_PATHNAME', 'io_probe_iostat_wrapper';
-COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS '[Look] Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It watches the devices behind the tablespaces, the WAL and temporary files, or the device that option device names. The first row is the first interval, not the time since boot. Causes no I/O, and may run while a probe runs. pg_monitor may call it. Options: device';
+COMMENT ON FUNCTION io_probe_iostat(text, integer, jsonb) IS '[Look] Watches devices as iostat -x does, and shows CPU use and I/O pressure. Arguments: every: length of an interval; count: how many. It watches the devices behind the tablespaces, the WAL and temporary files, or only the one in option device. The first row is the first interval, not the time since boot. Causes no I/O, and may run while a probe runs. pg_monitor may call it. Options: device';
 REVOKE ALL ON FUNCTION io_probe_iostat(text, integer, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION io_probe_iostat(text, integer, jsonb) TO pg_monitor;
 
@@ -1547,7 +1547,7 @@ CREATE TYPE io_probe_page_cost_full_row AS (
     ci_high       double precision
 );
 COMMENT ON TYPE io_probe_page_cost_full_row IS 'Row of io_probe_page_cost_full: one method of reading a block, or the work on a tuple';
-COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_full_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device. For pattern tuple: cpu';
 COMMENT ON COLUMN io_probe_page_cost_full_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_full_row.density IS 'Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_full_row.depth IS 'Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is needed). NULL if the server decides';
@@ -1585,7 +1585,7 @@ CREATE TYPE io_probe_page_cost_row AS (
     doubt    text
 );
 COMMENT ON TYPE io_probe_page_cost_row IS 'Row of io_probe_page_cost: one method of reading a block, or the work on a tuple';
-COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_row.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device. For pattern tuple: cpu';
 COMMENT ON COLUMN io_probe_page_cost_row.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_row.density IS 'Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_row.depth IS 'Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is needed). NULL if the server decides';
@@ -1721,7 +1721,7 @@ REVOKE ALL ON FUNCTION io_probe_recommend_full(regclass, text[], text, boolean, 
 CREATE TYPE io_probe_correlation_full_row AS (
     index         regclass,
     correlation   double precision,
-    kept          double precision,
+    stored        double precision,
     scattered_pct double precision,
     stretch_blks  bigint,
     ordered_blks  bigint,
@@ -1737,7 +1737,7 @@ CREATE TYPE io_probe_correlation_full_row AS (
 COMMENT ON TYPE io_probe_correlation_full_row IS 'Row of io_probe_correlation_full: one index';
 COMMENT ON COLUMN io_probe_correlation_full_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_full_row.correlation IS 'Correlation that ANALYZE found for the index''s first column or expression, from -1 to 1';
-COMMENT ON COLUMN io_probe_correlation_full_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
+COMMENT ON COLUMN io_probe_correlation_full_row.stored IS 'Correlation that io_probe_correct stored for the index; NULL if the caller may not see the statistics';
 COMMENT ON COLUMN io_probe_correlation_full_row.scattered_pct IS 'Percent of the rows that are stored far (over 5 % of the table) from their neighbours in the index. Up to a value of 5, scattered rows in the same block count as one';
 COMMENT ON COLUMN io_probe_correlation_full_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4: stored in index order';
 COMMENT ON COLUMN io_probe_correlation_full_row.ordered_blks IS 'Number of blocks that a scan of 1 % of the index would visit if its rows were stored next to each other';
@@ -1753,7 +1753,7 @@ COMMENT ON COLUMN io_probe_correlation_full_row.notes IS 'Sentences about this r
 CREATE TYPE io_probe_correlation_row AS (
     index         regclass,
     correlation   double precision,
-    kept          double precision,
+    stored        double precision,
     scattered_pct double precision,
     stretch_blks  bigint,
     ordered_blks  bigint,
@@ -1764,7 +1764,7 @@ CREATE TYPE io_probe_correlation_row AS (
 COMMENT ON TYPE io_probe_correlation_row IS 'Row of io_probe_correlation: one index';
 COMMENT ON COLUMN io_probe_correlation_row.index IS 'The index';
 COMMENT ON COLUMN io_probe_correlation_row.correlation IS 'Correlation that ANALYZE found for the index''s first column or expression, from -1 to 1';
-COMMENT ON COLUMN io_probe_correlation_row.kept IS 'Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the statistics';
+COMMENT ON COLUMN io_probe_correlation_row.stored IS 'Correlation that io_probe_correct stored for the index; NULL if the caller may not see the statistics';
 COMMENT ON COLUMN io_probe_correlation_row.scattered_pct IS 'Percent of the rows that are stored far (over 5 % of the table) from their neighbours in the index. Up to a value of 5, scattered rows in the same block count as one';
 COMMENT ON COLUMN io_probe_correlation_row.stretch_blks IS 'Number of blocks from which rows that are not scattered come at any moment of an index scan; up to 4: stored in index order';
 COMMENT ON COLUMN io_probe_correlation_row.ordered_blks IS 'Number of blocks that a scan of 1 % of the index would visit if its rows were stored next to each other';
@@ -1975,7 +1975,7 @@ COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. NULL 
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or it is a fact';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
-COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50, load_p99: rate of writes during these reads, in percent of writes alone. commit_load_p50, commit_load_p99: rate of commits, in percent of commits alone, one at a time';
+COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50, load_p99: rate of writes meanwhile, in percent of the rate of writes alone. commit_load_p50, commit_load_p99: rate of commits, in percent of the rate of commits alone';
 
 CREATE TYPE io_probe_report_row AS (
     report text
@@ -2715,7 +2715,7 @@ COMMENT ON COLUMN io_probe_random_history.aqu_sz IS 'Mean number of requests que
 COMMENT ON COLUMN io_probe_random_history.r_await_ms IS 'Mean ms of a device read, queueing included (r_await of iostat)';
 COMMENT ON COLUMN io_probe_random_history.util_pct IS 'Percent of the time with a request in flight (%util of iostat). With several devices: of the busiest device';
 COMMENT ON COLUMN io_probe_random_history.other_bytes IS 'Bytes that the devices moved in addition to device_bytes: reads for others, and all writes';
-COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_random_history.lat_us IS 'Mean latency in us, from the request until the probe has the block. Excludes the warm-up and the fetches that first fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_random_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_random_history.p99_us IS '99th percentile of the latency in us';
@@ -2790,7 +2790,7 @@ COMMENT ON COLUMN io_probe_depth_history.notes IS 'Sentences about this row. A n
 COMMENT ON COLUMN io_probe_depth_history.err_pct IS 'Half of the 95 % confidence interval, in percent of the main figure (block_us, iops, op_us, writes_s)';
 COMMENT ON COLUMN io_probe_depth_history.ci_low IS 'Lower end of the 95 % confidence interval. The interval covers only the variation within this run';
 COMMENT ON COLUMN io_probe_depth_history.ci_high IS 'Upper end of the 95 % confidence interval';
-COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us until the probe sees the block, without warm-up and fetches that fill the queue. NULL if the server reads ahead';
+COMMENT ON COLUMN io_probe_depth_history.lat_us IS 'Mean latency in us, from the request until the probe has the block. Excludes the warm-up and the fetches that first fill the queue. NULL if the server reads ahead';
 COMMENT ON COLUMN io_probe_depth_history.p50_us IS 'Median latency in us. Each percentile is NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_depth_history.p95_us IS '95th percentile of the latency in us';
 COMMENT ON COLUMN io_probe_depth_history.p99_us IS '99th percentile of the latency in us';
@@ -3062,8 +3062,8 @@ COMMENT ON COLUMN io_probe_mix_history.w_p95_us IS '95th percentile of write tim
 COMMENT ON COLUMN io_probe_mix_history.w_p99_us IS '99th percentile of write times in us';
 COMMENT ON COLUMN io_probe_mix_history.w_histogram IS 'Number of writes in each latency range, in the form of histogram of io_probe_depth';
 COMMENT ON COLUMN io_probe_mix_history.carried IS 'Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles are too low: they don''t count unanswered requests. NULL for reads alone and writes alone';
-COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads sent per second. NULL if each read was sent when an earlier one was answered';
-COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes sent per second. NULL if each write was sent when an earlier one was answered';
+COMMENT ON COLUMN io_probe_mix_history.sent_reads_s IS 'Reads sent per second. NULL if each was sent as soon as an earlier one ended';
+COMMENT ON COLUMN io_probe_mix_history.sent_writes_s IS 'Writes sent per second. NULL if each was sent as soon as an earlier one ended';
 COMMENT ON COLUMN io_probe_mix_history.writing IS 'data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync';
 COMMENT ON COLUMN io_probe_mix_history.read_kb IS 'Size of a read in kB';
 COMMENT ON COLUMN io_probe_mix_history.write_kb IS 'Size of a write in kB';
@@ -3278,7 +3278,7 @@ COMMENT ON VIEW io_probe_page_cost_history IS 'Rows of io_probe_page_cost_full i
 COMMENT ON COLUMN io_probe_page_cost_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_page_cost_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_page_cost_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern tuple';
+COMMENT ON COLUMN io_probe_page_cost_history.tier IS 'Which tier serves the block: shared (shared buffers), os (OS cache) or device. For pattern tuple: cpu';
 COMMENT ON COLUMN io_probe_page_cost_history.pattern IS 'sequential: in order; random: one block at a time in random order, as an index scan; sparse: ascending with gaps, as a bitmap heap scan; tuple: the executor''s work on the tuples of a block';
 COMMENT ON COLUMN io_probe_page_cost_history.density IS 'Pattern sparse: what share of the blocks is read, over 0 and at most 1. NULL for other patterns';
 COMMENT ON COLUMN io_probe_page_cost_history.depth IS 'Reads in flight. random: 1; sparse: effective_io_concurrency (0: each block is read when it is needed). NULL if the server decides';

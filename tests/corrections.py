@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Other sessions plan with correlations that are kept: beside locks, DDL and rights, on a standby, beside hypopg."""
+"""Other sessions plan with correlations that are stored: beside locks, DDL and rights, on a standby, beside hypopg."""
 
 import os
 import threading

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::gucs;
 use crate::pg::backend::rethrow::answer;
 use crate::pg::backend::{Rows, server};
-use crate::pg::catalog::corrections::{self, Kept};
+use crate::pg::catalog::corrections::{self, Stored};
 use crate::pg::catalog::indexes::{self, AnyIndex};
 use crate::pg::storage::relation::Relation;
 
@@ -28,8 +28,8 @@ fn io_probe_correlation(rel: Option<pg_sys::Oid>) -> Rows {
         let (_call, relation) = Begin::of(Probe::Correlation).on_relation_beside_probes(rel)?;
         relation.check_is_table()?;
         // It tells what ANALYZE has found.
-        let kept = if relation.shows_statistics() { corrections::kept(rel) } else { Some(Vec::new()) };
-        Ok(indexes::all_of(rel).iter().map(|index| row(&relation, index, kept.as_deref())).collect())
+        let stored = if relation.shows_statistics() { corrections::stored(rel) } else { Some(Vec::new()) };
+        Ok(indexes::all_of(rel).iter().map(|index| row(&relation, index, stored.as_deref())).collect())
     })
 }
 
@@ -56,14 +56,14 @@ const RANGES_PCT: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 /// Place in [`RANGES_PCT`] of the range that has columns of its own.
 const SHOWN: usize = 2;
 
-fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> CorrelationRow {
+fn row(relation: &Relation, index: &AnyIndex, stored: Option<&[Stored]>) -> CorrelationRow {
     let mut caveats = Caveats::default();
-    if kept.is_none() {
-        caveats.note("io_probe_corrections or an index is locked, so the kept correlation is not known");
+    if stored.is_none() {
+        caveats.note("io_probe_corrections or an index is locked, so the stored correlation is not known");
     }
-    let kept = kept.unwrap_or_default().iter().find(|kept| kept.index.to_u32() == index.index);
-    if let Some(why) = kept.and_then(|kept| kept.stale) {
-        let note = format!("the planner no longer uses the kept correlation: {why}");
+    let stored = stored.unwrap_or_default().iter().find(|stored| stored.index.to_u32() == index.index);
+    if let Some(why) = stored.and_then(|stored| stored.stale) {
+        let note = format!("the planner no longer uses the stored correlation: {why}");
         caveats.doubt_since(Doubt::Stale, note);
     }
     let figures = samples(relation, index, &mut caveats).and_then(|samples| {
@@ -74,7 +74,7 @@ fn row(relation: &Relation, index: &AnyIndex, kept: Option<&[Kept]>) -> Correlat
     CorrelationRow {
         index: value::Relation(index.index),
         correlation: index.correlation.map(figure),
-        kept: kept.map(|kept| kept.correlation),
+        stored: stored.map(|stored| stored.correlation),
         scattered_pct: figures.map(|figures| figure(100.0 * figures.visits.scattered.value)),
         stretch_blks: figures.map(|figures| blocks(figures.visits.stretch.value)),
         ordered_blks: figures.map(|figures| blocks(figures.ordered[SHOWN])),

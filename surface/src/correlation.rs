@@ -8,15 +8,15 @@ use crate::value::{Json, Relation, Text};
 row! {
     /// one index
     row CorrelationRow "correlation" everyday [
-        index, correlation, kept, scattered_pct, stretch_blks, ordered_blks, range_blks, random_blks, doubt
+        index, correlation, stored, scattered_pct, stretch_blks, ordered_blks, range_blks, random_blks, doubt
     ] {
         /// The index
         index: Relation,
         /// Correlation that ANALYZE found for the index's first column or expression, from -1 to 1
         correlation: Option<f64>,
-        /// Correlation that io_probe_correct keeps for the index; NULL if the caller may not see the
+        /// Correlation that io_probe_correct stored for the index; NULL if the caller may not see the
         /// statistics
-        kept: Option<f64>,
+        stored: Option<f64>,
         /// Percent of the rows that are stored far (over 5 % of the table) from their neighbours in the
         /// index. Up to a value of 5, scattered rows in the same block count as one
         scattered_pct: Option<f64>,

@@ -37,7 +37,7 @@ words! {
         Slowed = "slowed",
         /// The figure changed from the start of the run to its end.
         Drift = "drift",
-        /// The kept correlation, or stored advice, does not count any more.
+        /// The stored correlation, or stored advice, does not count any more.
         Stale = "stale",
         /// So little was read that caches below the kernel may have served it.
         Small = "small",

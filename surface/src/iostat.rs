@@ -93,10 +93,10 @@ pub const FUNCTIONS: &[Function] = &[Function {
     arguments: &[optional("every", "text", "'1 s'"), optional("count", "integer", "1"), options(OPTIONS)],
     returns: Returns::Rows(&IostatRow::TYPE, 10),
     comment: "\
-        Watches devices for count intervals, as iostat -x does, and shows CPU use and I/O pressure. It \
-        watches the devices behind the tablespaces, the WAL and temporary files, or the device that option \
-        device names. The first row is the first interval, not the time since boot. Causes no I/O, and may \
-        run while a probe runs. pg_monitor may call it. Options: device",
+        Watches devices as iostat -x does, and shows CPU use and I/O pressure. Arguments: every: length of \
+        an interval; count: how many. It watches the devices behind the tablespaces, the WAL and temporary \
+        files, or only the one in option device. The first row is the first interval, not the time since \
+        boot. Causes no I/O, and may run while a probe runs. pg_monitor may call it. Options: device",
     example: "'10 ms'",
     ..LOOK
 }];

@@ -43,9 +43,9 @@ row! {
         /// Were at least 95 % of the reads and 95 % of the writes answered in time? If not, the percentiles
         /// are too low: they don't count unanswered requests. NULL for reads alone and writes alone
         carried: Option<bool>,
-        /// Reads sent per second. NULL if each read was sent when an earlier one was answered
+        /// Reads sent per second. NULL if each was sent as soon as an earlier one ended
         sent_reads_s: Option<f64>,
-        /// Writes sent per second. NULL if each write was sent when an earlier one was answered
+        /// Writes sent per second. NULL if each was sent as soon as an earlier one ended
         sent_writes_s: Option<f64>,
         /// data: blocks in random order; sequential: 256 kB in order; wal: a WAL block, then fdatasync
         writing: &'static str,

@@ -10,8 +10,8 @@ row! {
     row PageCostRow "page_cost" everyday [
         tier, pattern, density, depth, block_us, err_pct, tuple_us, blks, relid, doubt
     ] {
-        /// Which tier serves the block: shared (shared buffers), os (OS cache) or device; cpu for pattern
-        /// tuple
+        /// Which tier serves the block: shared (shared buffers), os (OS cache) or device. For
+        /// pattern tuple: cpu
         tier: &'static str,
         /// sequential: in order; random: one block at a time in random order, as an index scan; sparse:
         /// ascending with gaps, as a bitmap heap scan; tuple: the executor's work on the tuples of a block

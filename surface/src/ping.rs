@@ -49,9 +49,9 @@ pub const FUNCTIONS: &[Function] = &[Function {
     ],
     returns: Returns::Rows(&PingRow::TYPE, 10),
     comment: "\
-        Sends single requests, and times each. count is the number of requests, every the time from one to \
-        the next. mode: read (random blocks of the relation), write (blocks of a scratch file in its \
-        tablespace) or pingpong (reads and writes in turn). path: direct or os. Needs EXECUTE, and SELECT or \
+        Sends single requests, and times each. Arguments: mode: read (random blocks of the relation), write \
+        (blocks of a scratch file in its tablespace) or pingpong (reads and writes in turn); path: direct or \
+        os; every: time from one request to the next; count: how many requests. Needs EXECUTE, and SELECT or \
         MAINTAIN on the relation. Modes that write also need EXECUTE on io_probe_sync, and CREATE on the \
         tablespace if it is not the database's default. Options: max_p99, seed, wait",
     example: "'public.probed', mode => 'pingpong', every => '0', count => 2",

@@ -118,8 +118,8 @@ row! {
         doubt: Doubts,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,
-        /// Sections load_p50, load_p99: rate of writes during these reads, in percent of writes alone.
-        /// commit_load_p50, commit_load_p99: rate of commits, in percent of commits alone, one at a time
+        /// Sections load_p50, load_p99: rate of writes meanwhile, in percent of the rate of writes alone.
+        /// commit_load_p50, commit_load_p99: rate of commits, in percent of the rate of commits alone
         write_pct: Option<u32>,
     }
 }

@@ -131,13 +131,13 @@ pub const ENGINE: Setting<Choice> = Setting {
     long: c"auto takes io_uring, or threads if the kernel or the container refuses io_uring.",
 };
 
-/// Does the planner take the correlations that are kept?
+/// Does the planner take the correlations that are stored?
 pub const CORRECT_CORRELATION: Setting<bool> = Setting {
     name: c"pg_io_probe.correct_correlation",
     who: Setter::Anyone,
     value: true,
-    short: c"Lets the planner use the correlations that io_probe_correct keeps.",
-    long: c"Indexes without a kept correlation are planned as usual.",
+    short: c"Lets the planner use the correlations that io_probe_correct stored.",
+    long: c"Indexes without a stored correlation are planned as usual.",
 };
 
 /// A text that ends with a zero byte.

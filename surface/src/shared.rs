@@ -92,8 +92,8 @@ row! {
 row! {
     /// Latencies of single fetches.
     shared LatencyColumns {
-        /// Mean latency in us until the probe sees the block, without warm-up and fetches that fill the
-        /// queue. NULL if the server reads ahead
+        /// Mean latency in us, from the request until the probe has the block. Excludes the warm-up and the
+        /// fetches that first fill the queue. NULL if the server reads ahead
         lat_us: Option<f64>,
         /// Median latency in us. Each percentile is NULL if fewer than ten fetches took longer
         p50_us: Option<f64>,

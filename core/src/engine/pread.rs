@@ -24,7 +24,7 @@ impl Pread {
 
 impl Engine for Pread {
     fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
-        assert!(slot == 0 && self.pending.is_none(), "slot {slot} is busy or does not exist");
+        assert!(slot == 0 && self.pending.is_none(), "I/O slot {slot} is busy or does not exist");
         self.pending = Some((Arc::clone(file), offset, at, len));
     }
 
@@ -39,7 +39,7 @@ impl Engine for Pread {
     }
 
     fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
-        assert!(self.pending.is_none(), "slot {slot} is busy");
+        assert!(self.pending.is_none(), "I/O slot {slot} is busy");
         // SAFETY: reads are made when they are waited for, which nobody can while the engine is borrowed.
         unsafe { self.buffers.bytes(slot, at, len) }
     }

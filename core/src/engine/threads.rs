@@ -119,7 +119,10 @@ impl PoolShared {
 impl Engine for Threads {
     fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         let shared = &self.shared;
-        assert!(slot < shared.buffers.slots() && !self.busy[slot], "slot {slot} is busy or does not exist");
+        assert!(
+            slot < shared.buffers.slots() && !self.busy[slot],
+            "I/O slot {slot} is busy or does not exist"
+        );
         self.busy[slot] = true;
         self.in_flight += 1;
         lock(&shared.queues).work.push_back(Job { slot, at, file: Arc::clone(file), offset, len });
@@ -147,7 +150,7 @@ impl Engine for Threads {
     }
 
     fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
-        assert!(!self.busy[slot], "slot {slot} is busy");
+        assert!(!self.busy[slot], "I/O slot {slot} is busy");
         // SAFETY: no thread has a job in this slot, and none gets one while the engine is borrowed; the lock
         // under which its completion came makes its bytes visible.
         unsafe { self.shared.buffers.bytes(slot, at, len) }

@@ -148,7 +148,7 @@ impl Engine for Uring {
     fn submit_at(&mut self, slot: usize, at: usize, file: &Arc<File>, offset: u64, len: usize) {
         let inner = &self.inner;
         let mut files = inner.files.borrow_mut();
-        assert!(files[slot].is_none(), "slot {slot} is busy");
+        assert!(files[slot].is_none(), "I/O slot {slot} is busy");
         let buffer = inner.buffers.slot_at(slot, at, len);
         let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), buffer, len as u32)
             .offset(offset)
@@ -181,7 +181,7 @@ impl Engine for Uring {
     }
 
     fn bytes(&self, slot: usize, at: usize, len: usize) -> &[u8] {
-        assert!(self.inner.files.borrow()[slot].is_none(), "slot {slot} is busy");
+        assert!(self.inner.files.borrow()[slot].is_none(), "I/O slot {slot} is busy");
         // SAFETY: the kernel has no request in this slot, and gets none while the engine is borrowed.
         unsafe { self.inner.buffers.bytes(slot, at, len) }
     }

@@ -35,7 +35,7 @@ const OLD_DESCRIPTORS: &str =
     "sessions keep the window with which they opened a file: after a change, reconnect";
 
 /// Why a window of which nothing else is known has no figures.
-const NO_TURNS: &str = "no turn of this window counted";
+const NO_TURNS: &str = "all turns with this window were left out";
 const LEFT_OUT: &str = "left out, since turns take long here: give a longer duration";
 
 words! {

@@ -26,7 +26,9 @@ pub(super) fn told(changes: &[Change]) -> Vec<String> {
     let mut sentences: Vec<String> = changes.iter().filter_map(|change| moved(change, &earlier)).collect();
     sentences.extend(same.map(|names| format!("the same as in {earlier}, within 30 %: {names}")));
     sentences.extend(
-        early.map(|ratios| format!("ratio to {earlier} (a verdict needs {MIN_RUNS} of them): {ratios}")),
+        early.map(|ratios| {
+            format!("ratio to {earlier} ({MIN_RUNS} are needed to call it a change): {ratios}")
+        }),
     );
     sentences.extend(changes.iter().filter_map(not_known));
     sentences

@@ -98,8 +98,8 @@ pub(crate) fn reads_by_io_uring() -> bool {
     setting(c"io_method").as_deref() == Some("io_uring")
 }
 
-/// The processes whose reads are this backend's when it reads through the buffer manager: from 18 on,
-/// its I/O workers may do it.
+/// The processes that read for this backend when it reads through the buffer manager: from 18 on, the
+/// server's I/O workers may.
 pub(crate) fn read_account() -> Account {
     if !reads_by_workers() {
         return Account::Own;

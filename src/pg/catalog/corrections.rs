@@ -1,22 +1,22 @@
-//! Correlations that are kept of indexes, and told to the planner in place of what ANALYZE says.
+//! Correlations that are stored for indexes, and told to the planner in place of what ANALYZE says.
 //!
 //! They are rows of `io_probe_corrections`, by names, so that REINDEX CONCURRENTLY changes nothing. A role
 //! that may maintain a table writes those of its indexes, and the relation cache of all sessions is told.
 //! Where the library is loaded, the planner's hook puts a function of ours in the place of `btcostestimate`,
-//! for an index of which a correlation is kept: it calls that, and then writes the correlation. No statistics
+//! for an index that has a stored correlation: it calls that, and then writes the correlation. No statistics
 //! are touched, so what they allow and hide stays as it is.
 //!
 //! A session reads the rows of a table once for each entry of its relation cache, not for each plan, and
 //! again after an ANALYZE if there are some: by a scan as the server makes of its catalogs. This plans
 //! nothing, calls no function of a user, and waits for no lock. Where another session holds a strong lock on
-//! what is read, nothing is kept for that plan.
+//! what is read, that plan goes without.
 //!
 //! A correlation becomes stale when the table is rewritten (as by a restore), when it has a fifth more or
 //! fewer rows, when ANALYZE finds another one by a tenth, or under another major version or `io_method`. Then
 //! the planner's own counts again.
 
 mod keep;
-mod kept;
+mod stored;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -28,32 +28,32 @@ use io_probe_core::run::memory;
 use pgrx::{pg_guard, pg_sys};
 
 pub(crate) use self::keep::keep;
-pub(crate) use self::kept::{Kept, kept};
+pub(crate) use self::stored::{Stored, stored};
 use crate::gucs;
 use crate::pg::backend::OnDrop;
 use crate::pg::compat::{self, CostEstimate};
 use crate::pg::storage::relation::Held;
 
-/// The correlations that are kept of a table's indexes, and count.
-pub(crate) fn not_stale(table: pg_sys::Oid) -> Vec<Kept> {
-    let kept = Held::take(table).and_then(|_held| kept(table)).unwrap_or_default();
-    kept.into_iter().filter(|kept| kept.stale.is_none()).collect()
+/// The correlations that are stored for a table's indexes, and count.
+pub(crate) fn not_stale(table: pg_sys::Oid) -> Vec<Stored> {
+    let stored = Held::take(table).and_then(|_held| stored(table)).unwrap_or_default();
+    stored.into_iter().filter(|stored| stored.stale.is_none()).collect()
 }
 
 thread_local! {
     /// Tables whose corrections were read, and whether there were some, stale ones included.
     static READ: RefCell<HashMap<pg_sys::Oid, bool>> = RefCell::default();
-    /// Their indexes: the table, and the correlation that counts, if one is kept.
+    /// Their indexes: the table, and the correlation that counts, if one is stored.
     static INDEXES: RefCell<HashMap<pg_sys::Oid, (pg_sys::Oid, Option<f64>)>> = RefCell::default();
     /// Is there a table with some in READ?
     static HAS_KEPT: Cell<bool> = const { Cell::new(false) };
     /// How often something was forgotten.
     static FORGOTTEN: Cell<u64> = const { Cell::new(0) };
-    /// What the planner is told of some indexes, whatever is kept.
+    /// What the planner is told of some indexes, whatever is stored.
     static TOLD: RefCell<Option<(Vec<pg_sys::Oid>, f64)>> = const { RefCell::new(None) };
 }
 
-/// Some of the tables in [`READ`] of which nothing is kept, each at the place that its oid gives. Almost all
+/// Some of the tables in [`READ`] that have nothing stored, each at the place that its oid gives. Almost all
 /// plans look no further: hashing and thread-local storage would cost a short one 1 %.
 static UNCORRECTED: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
 
@@ -65,7 +65,7 @@ fn place_of(table: pg_sys::Oid) -> &'static AtomicU32 {
     &UNCORRECTED[(spread >> (u32::BITS - UNCORRECTED.len().ilog2())) as usize]
 }
 
-/// Is it known already that nothing is kept of a table's indexes?
+/// Is it known already that nothing is stored for a table's indexes?
 pub(in crate::pg) fn is_uncorrected(table: pg_sys::Oid) -> bool {
     place_of(table).load(Ordering::Relaxed) == table.to_u32()
 }
@@ -88,14 +88,14 @@ pub(crate) fn watch() {
     }
 }
 
-/// Called when an entry of the cache of statistics is thrown away: what is kept may be stale by what ANALYZE
-/// has found. Must not fail.
+/// Called when an entry of the cache of statistics is thrown away: by what ANALYZE has found, what is stored
+/// may be stale. Must not fail.
 #[pg_guard]
 unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
     // ANALYZE sends one for each column.
     if HAS_KEPT.replace(false) {
-        forget_in(&READ, |read| read.retain(|_, has_kept| !*has_kept));
+        forget_in(&READ, |read| read.retain(|_, has_stored| !*has_stored));
         forget_in(&INDEXES, |indexes| indexes.retain(|_, (_, counting)| counting.is_none()));
     }
 }
@@ -113,7 +113,7 @@ fn forget_in<K, V, T>(
 #[pg_guard]
 unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
-    if kept::forget_place(relation) {
+    if stored::forget_place(relation) {
         forget_uncorrected();
         forget_in(&READ, std::mem::take);
         forget_in(&INDEXES, std::mem::take);
@@ -127,7 +127,7 @@ unsafe extern "C-unwind" fn forget(_argument: pg_sys::Datum, relation: pg_sys::O
     }
 }
 
-/// Lets the planner take the correlations that are kept of these indexes of a table, and what it is told.
+/// Lets the planner take the correlations that are stored for these indexes of a table, and what it is told.
 ///
 /// # Safety
 /// `indexes` must be what the planner knows of the table's indexes.
@@ -139,8 +139,8 @@ pub(in crate::pg) unsafe fn apply(
     let oid = |index: *mut pg_sys::IndexOptInfo| unsafe { (*index).indexoid };
     // Catalogs have no corrections.
     let is_wanted = table.to_u32() >= pg_sys::FirstNormalObjectId && gucs::CORRECT_CORRELATION.get();
-    let has_kept = is_wanted && has_kept(table, indexes.clone().map(oid));
-    if !has_kept && TOLD.with_borrow(Option::is_none) {
+    let has_stored = is_wanted && has_stored(table, indexes.clone().map(oid));
+    if !has_stored && TOLD.with_borrow(Option::is_none) {
         return;
     }
     for index in indexes {
@@ -151,28 +151,28 @@ pub(in crate::pg) unsafe fn apply(
     }
 }
 
-/// More bytes than what is kept of a table's indexes takes.
+/// More bytes than what is stored for a table's indexes takes.
 const MEMORY_TO_READ: usize = 256 << 10;
 
-/// Are correlations kept of a table's indexes, stale ones included? Reads them, unless that was done.
-fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
-    if let Some(has_kept) = READ.with_borrow(|read| read.get(&table).copied()) {
-        if !has_kept {
+/// Are correlations stored for a table's indexes, stale ones included? Reads them, unless that was done.
+fn has_stored(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clone) -> bool {
+    if let Some(has_stored) = READ.with_borrow(|read| read.get(&table).copied()) {
+        if !has_stored {
             place_of(table).store(table.to_u32(), Ordering::Relaxed);
         }
-        return has_kept;
+        return has_stored;
     }
     let before = FORGOTTEN.get();
-    let found = memory::hold(MEMORY_TO_READ).ok().and_then(|_memory| kept(table));
+    let found = memory::hold(MEMORY_TO_READ).ok().and_then(|_memory| stored(table));
     let is_known = found.is_some();
-    let kept = found.unwrap_or_default();
-    let has_kept = !kept.is_empty();
+    let stored = found.unwrap_or_default();
+    let has_stored = !stored.is_empty();
     // Also of indexes that this plan does not know: a later plan may know them without any notice to us.
-    let counting = kept.iter().filter(|kept| kept.stale.is_none());
-    let values = counting.map(|kept| (kept.index, (table, Some(kept.correlation))));
+    let counting = stored.iter().filter(|stored| stored.stale.is_none());
+    let values = counting.map(|stored| (stored.index, (table, Some(stored.correlation))));
     INDEXES.with_borrow_mut(|known| {
         READ.with_borrow_mut(|read| {
-            let most = indexes.clone().count() + kept.len();
+            let most = indexes.clone().count() + stored.len();
             let has_room = known.try_reserve(most).and_then(|()| read.try_reserve(1)).is_ok();
             // Without memory all is forgotten. Maps that were allocated from the reserve must not stay there.
             if memory::check().is_err() || !has_room {
@@ -184,15 +184,15 @@ fn has_kept(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + Clo
             known.extend(values);
             // What has changed meanwhile is read again for the next plan.
             if is_known && FORGOTTEN.get() == before {
-                HAS_KEPT.set(HAS_KEPT.get() | has_kept);
-                read.insert(table, has_kept);
+                HAS_KEPT.set(HAS_KEPT.get() | has_stored);
+                read.insert(table, has_stored);
             }
-            has_kept
+            has_stored
         })
     })
 }
 
-/// Until the result is dropped, the planner takes this correlation for some indexes, whatever is kept. Only
+/// Until the result is dropped, the planner takes this correlation for some indexes, whatever is stored. Only
 /// for use while the planner sees another tablespace: otherwise its hook passes by most tables.
 pub(in crate::pg) fn tell(indexes: Vec<pg_sys::Oid>, correlation: f64) -> OnDrop<impl FnMut()> {
     TOLD.set(Some((indexes, correlation)));

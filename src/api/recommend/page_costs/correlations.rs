@@ -48,7 +48,7 @@ const NOT_CHOSEN: &str = "there was no time to ask the planner, or the plans tha
 /// The row of an index, with what is in force.
 fn identity(index: &Probed) -> Recommendation {
     let (current, source) = match index.in_force() {
-        Some(kept) => (kept, "io_probe_corrections"),
+        Some(stored) => (stored, "io_probe_corrections"),
         None => (index.analyzed(), "pg_statistic"),
     };
     of_index(&index.facts).currently(figure(current).to_string(), source)
@@ -146,7 +146,7 @@ fn statements(index: &Probed, value: f64) -> Statements {
     let schema = facts::own_schema();
     Statements {
         statement: corrections(&schema, index, |_| Some(value)),
-        undo: corrections(&schema, index, |alike| index.kept(alike)),
+        undo: corrections(&schema, index, |alike| index.stored(alike)),
         instead: restore_statistics(index, value).map(|statement| vec![statement]),
         hides: HIDES.to_owned(),
     }

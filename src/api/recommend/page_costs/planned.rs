@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 
 use crate::call::Call;
 use crate::gucs;
-use crate::pg::catalog::corrections::{self, Kept};
+use crate::pg::catalog::corrections::{self, Stored};
 use crate::pg::catalog::indexes::{self, IndexFacts, IndexName, KnownIndexes};
 use crate::pg::catalog::planner::{self, Patience, Picked, Premise, TableQuery};
 
@@ -53,8 +53,8 @@ pub(super) struct Probed {
     /// This index, and others of the same rows in about the same order: the planner may pick either.
     pub(super) alike: Vec<IndexName>,
     pub(super) visits: IndexVisits,
-    /// The correlations that are kept of the table's indexes, and are not stale.
-    pub(super) kept: Vec<Kept>,
+    /// The correlations that are stored for the table's indexes, and are not stale.
+    pub(super) stored: Vec<Stored>,
 }
 
 impl Probed {
@@ -65,8 +65,8 @@ impl Probed {
             visits(&facts, other.oid, patience).is_some_and(|visits| visits.locality.is_like(&own.locality))
         });
         let alike = [&facts.index].into_iter().chain(others).cloned().collect();
-        let kept = corrections::not_stale(pg_sys::Oid::from(facts.table));
-        Self { alike, visits: own, kept, facts }
+        let stored = corrections::not_stale(pg_sys::Oid::from(facts.table));
+        Self { alike, visits: own, stored, facts }
     }
 
     /// A query of it and what the planner picked, if all of that are scans which the model knows. A plan of
@@ -100,14 +100,14 @@ impl Probed {
         self.facts.correlation.map_or(0.0, |correlation| correlation.abs() * factor)
     }
 
-    /// The correlation that is kept of it, where this session's planner takes it.
+    /// The correlation that is stored for it, where this session's planner takes it.
     pub(super) fn in_force(&self) -> Option<f64> {
-        self.kept(self.facts.index.oid).filter(|_| gucs::CORRECT_CORRELATION.get())
+        self.stored(self.facts.index.oid).filter(|_| gucs::CORRECT_CORRELATION.get())
     }
 
-    /// The correlation that is kept of an index of the table.
-    pub(super) fn kept(&self, index: u32) -> Option<f64> {
-        self.kept.iter().find(|kept| kept.index.to_u32() == index).map(|kept| kept.correlation)
+    /// The correlation that is stored for an index of the table.
+    pub(super) fn stored(&self, index: u32) -> Option<f64> {
+        self.stored.iter().find(|stored| stored.index.to_u32() == index).map(|stored| stored.correlation)
     }
 
     /// The scan that a plan is, if it is one of those that the model knows.

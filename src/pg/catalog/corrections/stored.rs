@@ -1,4 +1,4 @@
-//! Reading what is kept of a table's indexes, as the server reads its catalogs: planning may go on meanwhile.
+//! Reading what is stored for a table's indexes, as the server reads its catalogs: planning may go on.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -11,7 +11,7 @@ use crate::pg::compat;
 use crate::pg::storage::relation::Held;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
+pub(crate) struct Stored {
     pub(crate) index: pg_sys::Oid,
     pub(crate) correlation: f64,
     /// Why it does not count any more, if so.
@@ -69,7 +69,7 @@ impl MeasuredOf {
     }
 }
 
-/// The table of the extension that correlations are kept in.
+/// The table of the extension that correlations are stored in.
 const CORRECTIONS: &CStr = c"io_probe_corrections";
 
 /// The types of its columns, as far as they are read: schema, table, index, correlation, and what it was
@@ -109,14 +109,14 @@ pub(super) fn forget_place(relation: pg_sys::Oid) -> bool {
     is_it
 }
 
-/// What is kept of a table's indexes. None where a lock would have to be waited for. A lock on the table must
-/// be held.
-pub(crate) fn kept(table: pg_sys::Oid) -> Option<Vec<Kept>> {
+/// What is stored for a table's indexes. None where a lock would have to be waited for. A lock on the
+/// table must be held.
+pub(crate) fn stored(table: pg_sys::Oid) -> Option<Vec<Stored>> {
     if PLACE.get().is_none() {
         // SAFETY: in a transaction, as planning and calls are.
         PLACE.set(unsafe { find() }?);
     }
-    // Without the extension nothing is kept.
+    // Without the extension nothing is stored.
     let Some(corrections) = PLACE.get() else { return Some(Vec::new()) };
     LAST_PLACE.set(corrections);
     let _held = Held::take(corrections)?;
@@ -187,7 +187,7 @@ unsafe fn equals(column: u32, name: *const pg_sys::NameData) -> pg_sys::ScanKeyD
 
 /// # Safety
 /// `corrections` must be open and locked.
-unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<Vec<Kept>> {
+unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<Vec<Stored>> {
     // SAFETY: the caller vouches for the relation. Its columns are looked at before any is read; names are 64
     // bytes and outlive the scan. The index is locked before it is opened.
     unsafe {
@@ -244,7 +244,7 @@ unsafe fn of_table(corrections: pg_sys::Relation, table: pg_sys::Oid) -> Option<
                 break;
             };
             let Some(now) = MeasuredOf::now(table, index) else { continue };
-            found.push(Kept { index, correlation, stale: of.stale(&now) });
+            found.push(Stored { index, correlation, stale: of.stale(&now) });
         }
         pg_sys::systable_endscan(scan);
         is_free.then_some(found)
