@@ -17,10 +17,11 @@ const HEAD: &str = "\
 
 Names are shown without `io_probe_`. Columns in **bold** are those of `io_probe_X`. `io_probe_X_full` takes
 the same arguments and returns all columns, including the [shared columns](#shared-columns) of line *Also*. If
-no column is bold, there is no `_full` function. The rows of a call share its duration; most rows are
-measured in turns. Until EXECUTE is granted, only the owner of the extension may call a function, unless its
-text says otherwise. A probe of a relation also needs SELECT or MAINTAIN on it. *The bounds* are the options
-max_bytes, max_iops, max_mib_s, max_util_pct and max_p99. A figure that is not known is NULL.";
+no column is bold, there is no `_full` function. The rows of a call share its duration. Most rows are measured
+in turns: short timed parts that alternate with those of the other rows. Until EXECUTE is granted, only the
+owner of the extension may call a function, unless its text says otherwise. A probe of a relation also needs
+SELECT or MAINTAIN on it. *The bounds* are the options max_bytes, max_iops, max_mib_s, max_util_pct and
+max_p99. A figure that is not known is NULL.";
 
 /// What the page says once, in place of each comment.
 const RIGHTS: &str = "Needs EXECUTE, and SELECT or MAINTAIN on the relation.";

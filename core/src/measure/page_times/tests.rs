@@ -333,6 +333,19 @@ fn blocks_in_shared_buffers_are_not_asked_for() {
     assert_eq!((measured.not_cold, measured.device_random.turns()), (Some(NotCold::Buffered), 0));
 }
 
+/// As many as may be, so that no other blocks make up for them where none is left out.
+#[test]
+fn dense_reads_pass_over_what_is_in_shared_buffers() {
+    let (relation, clock) = (cold_relation(), Manual::default());
+    let buffered: Vec<u32> = (0..relation.source.blocks() as u32).step_by(5).collect();
+    let run = PageTimesRun { buffered: &buffered, ..run(&relation.source) };
+    let measured = measured(&run, &mut server(&run, &clock), &clock);
+    let [in_order, prefetched] = [0, 1].map(|concurrency| &measured.sparse[concurrency][2]);
+    // Without prefetch the kernel reads those as well.
+    assert_near(in_order, made_up::sparse(1.0, 0) * 4.0 / 5.0, "in order");
+    assert_near(prefetched, made_up::sparse(1.0, 16), "prefetched");
+}
+
 #[test]
 fn the_cache_is_left_as_it_was() {
     // The kernel reads a window ahead of what it is asked for.

@@ -99,6 +99,13 @@ struct Taken {
     read: u64,
 }
 
+impl Taken {
+    /// Of these blocks in order `of` were asked for, and the kernel also read what lies between them.
+    fn of_all(self, all: u64, of: usize) -> Self {
+        Self { blocks: self.blocks * all / (of as u64).max(1), ..self }
+    }
+}
+
 /// Which series a turn belongs to.
 type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 
@@ -354,9 +361,6 @@ impl<'a> Turns<'a> {
         let mut blocks: Vec<u64> = (range.start..range.end.min(range.start + wanted)).collect();
         let all = blocks.len() as u64;
         blocks.retain(|block| !self.spans.is_buffered(*block));
-        // The kernel also reads what lies between them.
-        let whole =
-            |taken: Taken| Taken { blocks: taken.blocks * all / (blocks.len() as u64).max(1), ..taken };
         let warm_up = (warm_up as usize).min(blocks.len() / 2);
         let mut read = blocks.len();
         if let Some(cached) = cold {
@@ -364,7 +368,8 @@ impl<'a> Turns<'a> {
             let (taken, cost, stop) = self.fetch(order, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
-            self.add(|measured| &mut measured.device_sequential, whole(taken), cached, Some(cost));
+            let whole = taken.of_all(all, blocks.len());
+            self.add(|measured| &mut measured.device_sequential, whole, cached, Some(cost));
             self.settle()?;
             if stop.is_some() {
                 return Ok(stop);
@@ -495,9 +500,11 @@ impl<'a> Turns<'a> {
         let (warm_up, timed) = if density < 1.0 { (1, u64::MAX) } else { self.whole_windows() };
         let mut blocks: Vec<u64> =
             ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
-        // Other blocks make up for those that are passed over, as far as there are enough.
-        let share = density * all as f64 / blocks.len().max(1) as f64;
-        if share > MOST_SHARE {
+        let unbuffered = blocks.len();
+        // Other blocks make up for those that are passed over, as far as there are enough. Where no block is
+        // left out, they are as in a read in order.
+        let share = density * all as f64 / unbuffered.max(1) as f64;
+        if share > MOST_SHARE && density < 1.0 {
             return Ok(None);
         }
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
@@ -512,6 +519,8 @@ impl<'a> Turns<'a> {
             let order = Order { most: timed, ..order };
             let (taken, cost, stop) = self.fetch(order, budget)?;
             let cached = share_of(cached, &taken, all);
+            let is_in_order = density >= 1.0 && self.run.concurrencies[concurrency] == 0;
+            let taken = if is_in_order { taken.of_all(all, unbuffered) } else { taken };
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
             self.settle()?;
             return Ok(stop);
