@@ -1555,7 +1555,7 @@ COMMENT ON COLUMN io_probe_page_cost_full_row.block_us IS 'Mean us to get a bloc
 COMMENT ON COLUMN io_probe_page_cost_full_row.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_full_row.os_pct IS 'Percent of the blocks that were in the OS cache before the read';
 COMMENT ON COLUMN io_probe_page_cost_full_row.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns, including turns that block_us leaves out; for pattern tuple, pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_full_row.turns IS 'Number of turns, including turns that block_us leaves out; for pattern tuple, number of pairs of timed counts';
 COMMENT ON COLUMN io_probe_page_cost_full_row.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_full_row.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_page_cost_full_row.device IS 'Devices behind the relation';
@@ -3286,7 +3286,7 @@ COMMENT ON COLUMN io_probe_page_cost_history.block_us IS 'Mean us to get a block
 COMMENT ON COLUMN io_probe_page_cost_history.blks IS 'Number of blocks that were timed; for pattern tuple, number of tuples';
 COMMENT ON COLUMN io_probe_page_cost_history.os_pct IS 'Percent of the blocks that were in the OS cache before the read';
 COMMENT ON COLUMN io_probe_page_cost_history.tuple_us IS 'Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other patterns';
-COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns, including turns that block_us leaves out; for pattern tuple, pairs of counts';
+COMMENT ON COLUMN io_probe_page_cost_history.turns IS 'Number of turns, including turns that block_us leaves out; for pattern tuple, number of pairs of timed counts';
 COMMENT ON COLUMN io_probe_page_cost_history.seed IS 'Seed of the random order; option or argument seed repeats it';
 COMMENT ON COLUMN io_probe_page_cost_history.started_at IS 'When the call started; if it has several paths, when this path started';
 COMMENT ON COLUMN io_probe_page_cost_history.device IS 'Devices behind the relation';

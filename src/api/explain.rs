@@ -84,7 +84,7 @@ fn given_times(options: &Options) -> Result<Option<Rc<PageTimes>>> {
             .hint("Pass the rows of io_probe_page_cost unchanged."));
     }
     if rows.len() > MAX_TIMES {
-        return Err(Error::too_large("option \"page_cost\" has too many rows")
+        return Err(Error::too_large("option \"page_cost\" holds too many rows")
             .detail(format!("It has {} rows, but at most {MAX_TIMES} are allowed.", rows.len())));
     }
     Ok(Some(Rc::new(PageTimes::of(rows))))

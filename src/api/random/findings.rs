@@ -91,8 +91,8 @@ impl Findings {
             let by_whom = match measured.cost.fetched {
                 Ok(_) => "others had brought the blocks there",
                 Err(_) => {
-                    "without a count of the bytes fetched it is unknown whether others or the probe's own \
-                     readahead had brought the blocks there"
+                    "it is unknown whether others or the probe's own readahead had brought the blocks \
+                     there: the bytes read from the device were not counted"
                 }
             };
             caveats.doubt_since(
