@@ -26,12 +26,9 @@ use crate::pg::storage::relation::check_is_no_index;
 
 /// The page times of a tablespace take this many times as long as any other measurement.
 const PARTS_OF_PAGES: u32 = 3;
-/// So do the windows of a device's readahead, of which a turn of the largest takes long on a slow device.
-const PARTS_OF_READAHEAD: u32 = 2;
-/// So do the ways in which a server from 18 on can read.
-const PARTS_OF_METHODS: u32 = 2;
-/// So do the ways of writing data files.
-const PARTS_OF_WRITES: u32 = 2;
+/// So do the windows of a device's readahead, of which a turn of the largest takes long on a slow device; the
+/// ways in which a server from 18 on can read; and the ways of writing data files.
+const PARTS_OF_WAYS: u32 = 2;
 
 #[pg_extern(sql = false)]
 fn io_probe_recommend(
@@ -81,39 +78,21 @@ pub(super) struct RecommendRequest {
 struct RecommendCall<'a> {
     request: &'a RecommendRequest,
     call: &'a Call,
-    /// Bounds of the page times of a tablespace.
-    page_limits: PageLimits,
     /// Parts of the call's time that its measurements may come to.
     parts: u32,
-    /// Bounds of a device's readahead.
-    readahead_limits: Limits,
-    /// Bounds of the ways of reading, all together.
-    methods_limits: Limits,
-    /// Bounds of the ways of writing, all together.
-    writes_limits: Limits,
-    /// Bounds of each other measurement.
-    limits: Limits,
 }
 
-impl<'a> RecommendCall<'a> {
-    fn new(request: &'a RecommendRequest, call: &'a Call, places: &[TablespaceTarget]) -> Result<Self> {
-        let (bounds, given) = (request.bounds, request.duration);
-        let parts = request.parts(places.iter().filter(|place| !place.relations.is_empty()).count() as u32);
-        let page_limits = page_cost::limits(bounds, given, PARTS_OF_PAGES, parts)?;
-        let readahead_limits = limits(bounds, given, PARTS_OF_READAHEAD, parts)?;
-        let methods_limits = limits(bounds, given, PARTS_OF_METHODS, parts)?;
-        let writes_limits = limits(bounds, given, PARTS_OF_WRITES, parts)?;
-        let limits = limits(bounds, given, 1, parts)?;
-        Ok(Self {
-            request,
-            call,
-            page_limits,
-            parts,
-            readahead_limits,
-            methods_limits,
-            writes_limits,
-            limits,
-        })
+impl RecommendCall<'_> {
+    /// Bounds of what weighs `weight` of the call's parts.
+    fn limits(&self, weight: u32) -> Result<Limits> {
+        let usual = gucs::ROW_DURATION.time() * weight;
+        let duration = gucs::share_of_duration(self.request.duration, weight, self.parts, usual)?;
+        Ok(Limits { duration, ..self.request.bounds })
+    }
+
+    /// Bounds of the page times of a tablespace.
+    fn page_limits(&self) -> Result<PageLimits> {
+        page_cost::limits(self.request.bounds, self.request.duration, PARTS_OF_PAGES, self.parts)
     }
 
     /// The duration of a call in which what weighs `weight` of its parts has this time.
@@ -134,18 +113,8 @@ impl<'a> RecommendCall<'a> {
     }
 
     fn wants(&self, setting: Setting) -> bool {
-        self.request.settings.contains(&setting)
+        self.request.wants_any(&[setting])
     }
-
-    fn wants_any(&self, settings: &[Setting]) -> bool {
-        settings.iter().any(|setting| self.wants(*setting))
-    }
-}
-
-/// Bounds of what weighs `weight` of `all` parts of its call.
-fn limits(bounds: Limits, given: Option<Duration>, weight: u32, all: u32) -> Result<Limits> {
-    let duration = gucs::share_of_duration(given, weight, all, gucs::ROW_DURATION.time() * weight)?;
-    Ok(Limits { duration, ..bounds })
 }
 
 impl RecommendRequest {
@@ -158,7 +127,8 @@ impl RecommendRequest {
             Some(relation) => vec![TablespaceTarget::of(relation)],
             None => TablespaceTarget::of_user_tables(),
         };
-        let recommend = RecommendCall::new(self, &call, &places)?;
+        let measurable = places.iter().filter(|place| !place.relations.is_empty()).count() as u32;
+        let recommend = RecommendCall { request: self, call: &call, parts: self.parts(measurable) };
         let mut rows = Vec::new();
         for place in &places {
             rows.extend(page_costs::rows(&recommend, place)?);
@@ -176,18 +146,21 @@ impl RecommendRequest {
         Ok(rows)
     }
 
+    fn wants_any(&self, settings: &[Setting]) -> bool {
+        settings.iter().any(|setting| self.settings.contains(setting))
+    }
+
     /// Parts of the call's time that its measurements may come to, for `places` tablespaces.
     fn parts(&self, places: u32) -> u32 {
-        let wants = |settings: &[Setting]| settings.iter().any(|setting| self.settings.contains(setting));
-        let by_pages = wants(&Setting::OF_TABLESPACE) || wants(&[Setting::Correlation]);
-        let of_places = if by_pages { places * PARTS_OF_PAGES } else { 0 };
-        let of_devices =
-            if self.cold && wants(&[Setting::ReadAheadKb]) { places * PARTS_OF_READAHEAD } else { 0 };
-        let reads = self.cold && server::setting(c"io_method").is_some() && wants(&Setting::OF_READS);
-        let of_methods = if reads { PARTS_OF_METHODS } else { 0 };
-        let of_syncs = self.writes && wants(&[Setting::WalSyncMethod]);
-        let of_writes = if self.writes && wants(&Setting::OF_WRITES) { PARTS_OF_WRITES } else { 0 };
-        let of_vacuum = wants(&[Setting::AutovacuumVacuumCostLimit]);
-        of_places + of_devices + of_methods + u32::from(of_syncs) + of_writes + u32::from(of_vacuum)
+        let pages = self.wants_any(&Setting::OF_TABLESPACE) || self.wants_any(&[Setting::Correlation]);
+        let windows = self.cold && self.wants_any(&[Setting::ReadAheadKb]);
+        let of_place = u32::from(pages) * PARTS_OF_PAGES + u32::from(windows) * PARTS_OF_WAYS;
+        let has_methods = server::setting(c"io_method").is_some();
+        let reads = self.cold && has_methods && self.wants_any(&Setting::OF_READS);
+        let writes = self.writes && self.wants_any(&Setting::OF_WRITES);
+        let ways = u32::from(reads) + u32::from(writes);
+        let syncs = self.writes && self.wants_any(&[Setting::WalSyncMethod]);
+        let vacuum = self.wants_any(&[Setting::AutovacuumVacuumCostLimit]);
+        places * of_place + ways * PARTS_OF_WAYS + u32::from(syncs) + u32::from(vacuum)
     }
 }

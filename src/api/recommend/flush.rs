@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::advice::{Found, Lacking, NEEDS_WRITES, Recommendation, SEEMS_BETTER, Setting};
 use super::place::{Candidate, TablespaceTarget};
-use super::{PARTS_OF_WRITES, RecommendCall, io_method};
+use super::{PARTS_OF_WAYS, RecommendCall, io_method};
 use crate::api::direct_reads;
 use crate::api::shared::{self, CONTRADICTED, us};
 use crate::call::arguments::seed;
@@ -62,7 +62,7 @@ pub(super) fn rows(
     let largest = TablespaceTarget::largest(places);
     let used = largest.as_ref().ok().map(|(_, relation)| relation.oid);
     let rows = rows.map(|(setting, row)| (setting, row.used(used)));
-    let judge = Judge { recommend, ways: ways(&open) };
+    let judge = Judge { recommend, limits: recommend.limits(PARTS_OF_WAYS)?, ways: ways(&open) };
     match largest.and_then(|(place, relation)| judge.measured(place, relation)) {
         Ok((found, doubt)) => {
             Ok(rows.map(|(setting, row)| judge.judged(setting, row, &found).beside(doubt)).collect())
@@ -141,6 +141,7 @@ fn ways(open: &[Setting]) -> Vec<WriteWay> {
 /// What the rows are filled from.
 struct Judge<'a> {
     recommend: &'a RecommendCall<'a>,
+    limits: Limits,
     ways: Vec<WriteWay>,
 }
 
@@ -148,7 +149,7 @@ impl Judge<'_> {
     /// What is written in the tablespace of this relation, which is read meanwhile.
     fn measured(&self, place: &TablespaceTarget, relation: Candidate) -> Found<(Flushes, Option<Doubt>)> {
         let recommend = self.recommend;
-        let turn = flushes::turn_length(recommend.writes_limits.duration, self.ways.len());
+        let turn = flushes::turn_length(self.limits.duration, self.ways.len());
         if turn < LEAST_TURN {
             let times = LEAST_TURN.as_secs_f64() / turn.as_secs_f64().max(1e-9);
             return Err(Lacking::unknown(self.lacks_time(times)));
@@ -164,7 +165,7 @@ impl Judge<'_> {
     /// Writes a scratch file in the relation's tablespace, while the relation is read.
     fn write(&self, relation: &ProbedRelation) -> Outcome<(Flushes, Option<Doubt>)> {
         let call = self.recommend.call;
-        let limits = self.recommend.writes_limits;
+        let limits = self.limits;
         if limits.make_pauses() {
             let why = "with a limit of the rate or of the device's time, others wait less than without";
             return Err(Failure::Unsupported(why.to_owned()));
@@ -255,8 +256,8 @@ impl Judge<'_> {
     /// Says that it takes so many times the time, and a tenth more: next time the device may be a little
     /// faster.
     fn lacks_time(&self, times: f64) -> String {
-        let needs = self.recommend.writes_limits.duration.mul_f64((1.1 * times).min(1e6));
-        let longer = self.recommend.longer(Some(self.recommend.whole(needs, PARTS_OF_WRITES)));
+        let needs = self.limits.duration.mul_f64((1.1 * times).min(1e6));
+        let longer = self.recommend.longer(Some(self.recommend.whole(needs, PARTS_OF_WAYS)));
         format!("too few turns counted, or too little was written in them: {longer}")
     }
 

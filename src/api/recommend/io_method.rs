@@ -16,9 +16,9 @@ use io_probe_core::stats::Interval;
 use io_probe_surface::doubt::Doubt;
 use serde_json::{Value, json};
 
-use super::RecommendCall;
 use super::advice::{Found, Lacking, NOT_COLD, Recommendation, SEEMS_BETTER, Setting};
 use super::place::{Candidate, TablespaceTarget};
+use super::{PARTS_OF_WAYS, RecommendCall};
 use crate::api::shared::{self, us};
 use crate::call::arguments::seed;
 use crate::call::{NamedEnum, Outcome, ProbedRelation, figure};
@@ -143,7 +143,7 @@ impl Field {
                 field.methods.push((method, place));
             }
         }
-        if recommend.wants_any(&Setting::OF_WORKERS) && matches!(now.method, Method::Worker(_)) {
+        if recommend.request.wants_any(&Setting::OF_WORKERS) && matches!(now.method, Method::Worker(_)) {
             for workers in WORKERS.into_iter().filter(|workers| *workers != now.workers) {
                 let place = field.add(emulated(Method::Worker(workers as u32)));
                 field.workers.push((workers, place));
@@ -217,7 +217,7 @@ fn measure(
         most_blocks: server::most_pinned().unwrap_or(u64::MAX),
         verifies: server::setting(c"data_checksums").as_deref() == Some("on"),
         seed: seed(None),
-        limits: recommend.methods_limits,
+        limits: recommend.limits(PARTS_OF_WAYS)?,
         roots: &Roots::default(),
     };
     let most = field.contenders.iter().map(|contender| contender.depth).max().unwrap_or(1) as u32;

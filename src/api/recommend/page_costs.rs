@@ -168,7 +168,7 @@ struct RelationTimes {
 
 impl RelationTimes {
     fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
-        let wanted = Wanted::for_advice(recommend.page_limits, recommend.request.cold);
+        let wanted = Wanted::for_advice(recommend.page_limits()?, recommend.request.cold);
         let MeasuredRelation { results, times, stop, needs, doubt } =
             page_cost::measure(recommend.call, probed, &wanted)?;
         let is_of_no_device = results.iter().any(TimeResult::is_of_no_device);

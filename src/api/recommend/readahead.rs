@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::advice::{NOT_COLD, Recommendation, SEEMS_BETTER, Setting, Statements, WindowPoint};
 use super::place::TablespaceTarget;
-use super::{PARTS_OF_READAHEAD, RecommendCall};
+use super::{PARTS_OF_WAYS, RecommendCall};
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
 use crate::api::shared::us;
 use crate::error::Result;
@@ -74,11 +74,11 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
         Err(lacking) => return row.lacking(lacking),
     };
     let windows = WINDOWS_KB.map(|kb| u64::from(kb.unsigned_abs()) << 10);
-    let duration = recommend.readahead_limits.duration / (windows.len() as u32 + 1);
-    let precision = recommend.readahead_limits.precision.or(Some(PRECISION));
-    let limits = Limits { duration, precision, ..recommend.readahead_limits };
+    let limits = recommend.limits(PARTS_OF_WAYS)?;
+    let duration = limits.duration / (windows.len() as u32 + 1);
+    let limits = Limits { duration, precision: limits.precision.or(Some(PRECISION)), ..limits };
     let (curve, needs) = readahead::measure(recommend.call, &relation, &windows, limits)?;
-    let longer = recommend.longer(needs.map(|needs| recommend.whole(needs, PARTS_OF_READAHEAD)));
+    let longer = recommend.longer(needs.map(|needs| recommend.whole(needs, PARTS_OF_WAYS)));
     let row = judge(row, &curve, &disk, in_force, &longer).also(&left_out(&curve));
     Ok(row.beside(readahead::doubt(&curve)))
 }

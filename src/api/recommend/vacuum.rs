@@ -142,7 +142,7 @@ fn measured(
     relation: Candidate,
 ) -> Found<(Interval, Option<Doubt>)> {
     let probed = place.open(recommend.call, relation)?;
-    if recommend.limits.make_pauses() {
+    if recommend.limits(1)?.make_pauses() {
         let why = "not measured: with a limit of the rate or of the device's time, the volume reads less \
              than it can";
         return Err(Lacking::unknown(why));
@@ -161,14 +161,15 @@ fn measure(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> Outcome<
     relation.reads_of_device()?;
     let reads = direct_reads::of(recommend.call, relation, seed(None), IN_FLIGHT, Some(IN_ORDER))?;
     let requests: Arc<dyn Requests> = Arc::new(reads);
-    let duration = recommend.limits.duration.min(LONGEST);
+    let limits = recommend.limits(1)?;
+    let duration = limits.duration.min(LONGEST);
     let observer = relation.observer(Account::Own);
     let run = SustainRun {
         engine: gucs::engine(),
         requests,
         workers: IN_FLIGHT,
         every: (duration / TURNS).min(TURN),
-        limits: Limits { duration, ..recommend.limits },
+        limits: Limits { duration, ..limits },
         observer: &observer,
     };
     let call = recommend.call;

@@ -35,8 +35,8 @@ pub(super) fn row(recommend: &RecommendCall<'_>) -> Result<Recommendation> {
     }
     let cases = sync::cases(&[Section::WalSegment], wal::BLOCK_BYTES, &[1], None);
     let place = ProbedPlace::of_wal().located();
-    let limits =
-        Limits { duration: recommend.limits.duration / cases.len().max(1) as u32, ..recommend.limits };
+    let limits = recommend.limits(1)?;
+    let limits = Limits { duration: limits.duration / cases.len().max(1) as u32, ..limits };
     let group = GroupCommit { committers: 1, delay: Duration::ZERO, commit_bytes: None };
     let bench = Bench { cases, group, limits };
     let benched = match benched(recommend, &bench, &place) {
