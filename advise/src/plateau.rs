@@ -207,7 +207,7 @@ pub(super) fn off_place((low, high): (f64, f64), up: f64, value: f64) -> f64 {
 
 /// Which of these times are as good as the least: not surely longer by more than 5 %, nor seemingly by more
 /// than 10 %.
-pub fn as_good(times: &[Interval]) -> Vec<bool> {
+fn as_good(times: &[Interval]) -> Vec<bool> {
     let candidates = Candidates::of_times(times);
     let least = times.iter().map(|time| time.value).fold(f64::INFINITY, f64::min);
     let times = times.iter().enumerate();

@@ -4,10 +4,10 @@
 //! of it, and a curve is flat where no depth beyond is sure to be better.
 //!
 //! # Limitations and caveats
-//! A limit of a volume looks like a device that has no more to give: [`Shape::Flat`] can't tell the two
-//! apart. It may also be the limit of a burst that has been used up.
+//! A limit of a volume looks like a device that has no more to give: [`flat`] can't tell the two apart. It
+//! may also be the limit of a burst that has been used up.
 
-use super::plateau::{self, AS_GOOD};
+use super::plateau::AS_GOOD;
 use io_probe_core::stats::Interval;
 use io_probe_surface::words;
 
@@ -51,38 +51,9 @@ pub struct DepthPoint {
     pub iops: Interval,
 }
 
-/// What reads a second do while the depth grows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Shape {
-    /// They do not grow, from this small depth on: a limit, which is the median of the greater depths.
-    Flat(DepthPoint),
-    /// They grow up to this depth, and hardly beyond.
-    Knee(DepthPoint),
-    /// They still grow at the greatest depth that was measured.
-    Rising(DepthPoint),
-}
-
-impl Shape {
-    /// The shape of points in the order of their depths; None for fewer than two.
-    pub fn of(curve: &[DepthPoint]) -> Option<Self> {
-        let (last, _) = curve.split_last().filter(|(_, others)| !others.is_empty())?;
-        if let Some(flat) = flat(curve) {
-            return Some(Self::Flat(flat));
-        }
-        let times = curve.iter().map(|point| point.iops).map(|Interval { value, low, high }| Interval {
-            value: 1.0 / value,
-            low: 1.0 / high,
-            high: 1.0 / low,
-        });
-        let is_as_good = plateau::as_good(&times.collect::<Vec<Interval>>());
-        let knee = is_as_good.iter().position(|is_as_good| *is_as_good)?;
-        let point = curve[knee];
-        Some(if point.depth == last.depth { Self::Rising(point) } else { Self::Knee(point) })
-    }
-}
-
-/// The first depth from which on a curve is flat, with the rate of that.
-fn flat(curve: &[DepthPoint]) -> Option<DepthPoint> {
+/// The first depth from which on a curve is flat, if it is small, with the median rate of the greater depths:
+/// a limit. The points are in the order of their depths.
+pub fn flat(curve: &[DepthPoint]) -> Option<DepthPoint> {
     (0..curve.len()).take_while(|from| curve[*from].depth <= MOST_FLAT_FROM).find_map(|from| {
         let beyond = &curve[from + 1..];
         let usual = middle(beyond).filter(|_| beyond.len() >= LEAST_BEYOND)?;
@@ -168,25 +139,25 @@ mod tests {
     }
 
     #[test]
-    fn curves_have_shapes() {
-        let shape = |iops: &[f64]| Shape::of(&curve(iops));
-        let at = |depth: u32, iops: f64| DepthPoint { depth, iops: about(iops) };
+    fn a_limit_makes_a_curve_flat() {
+        let flat = |iops: &[f64]| flat(&curve(iops));
+        let at = |depth: u32, iops: f64| Some(DepthPoint { depth, iops: about(iops) });
         // A provisioned volume: its limit is reached at once, and nothing goes beyond.
-        assert_eq!(shape(&[2000.0, 3000.0, 3010.0, 2990.0, 3000.0]), Some(Shape::Flat(at(2, 3000.0))));
-        assert_eq!(shape(&[3000.0, 3001.0, 3000.0]), Some(Shape::Flat(at(1, 3000.0))));
+        assert_eq!(flat(&[2000.0, 3000.0, 3010.0, 2990.0, 3000.0]), at(2, 3000.0));
+        assert_eq!(flat(&[3000.0, 3001.0, 3000.0]), at(1, 3000.0));
         // One more point says too little, and one that falls is no limit.
-        assert_eq!(shape(&[2000.0, 3000.0, 3010.0]), Some(Shape::Knee(at(2, 3000.0))));
-        assert_eq!(shape(&[3000.0, 3010.0, 2000.0, 1000.0]), Some(Shape::Knee(at(1, 3000.0))));
-        // The depth that lives on a limit's allowance is no knee; and noise of a few percent is none.
+        assert_eq!(flat(&[2000.0, 3000.0, 3010.0]), None);
+        assert_eq!(flat(&[3000.0, 3010.0, 2000.0, 1000.0]), None);
+        // The depth that lives on a limit's allowance does no harm; nor does noise of a few percent.
         let capped = [1308.0, 2590.0, 3644.0, 3010.0, 2960.0, 3005.0, 3100.0];
-        assert_eq!(shape(&capped), Some(Shape::Flat(at(4, 3005.0))));
-        assert_eq!(shape(&[484.0, 1057.0, 2069.0, 3047.0, 2876.0, 2993.0]), Some(Shape::Flat(at(8, 2876.0))));
-        assert_eq!(shape(&[1308.0, 2590.0, 4100.0, 3010.0, 2960.0]), Some(Shape::Knee(at(4, 4100.0))));
+        assert_eq!(flat(&capped), at(4, 3005.0));
+        assert_eq!(flat(&[484.0, 1057.0, 2069.0, 3047.0, 2876.0, 2993.0]), at(8, 2876.0));
+        assert_eq!(flat(&[1308.0, 2590.0, 4100.0, 3010.0, 2960.0]), None);
         // A flash drive, and one that was not driven to its end.
-        assert_eq!(shape(&[12e3, 20e3, 40e3, 70e3, 99e3, 100e3, 101e3]), Some(Shape::Knee(at(16, 99e3))));
-        assert_eq!(shape(&[12e3, 24e3, 48e3]), Some(Shape::Rising(at(4, 48e3))));
-        assert_eq!(shape(&[12e3]), None);
-        assert_eq!(shape(&[]), None);
+        assert_eq!(flat(&[12e3, 20e3, 40e3, 70e3, 99e3, 100e3, 101e3]), None);
+        assert_eq!(flat(&[12e3, 24e3, 48e3]), None);
+        assert_eq!(flat(&[12e3]), None);
+        assert_eq!(flat(&[]), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use io_probe_advise::report::{DepthPoint, Shape, Trust, is_kept};
+use io_probe_advise::report::{DepthPoint, Trust, flat, is_kept};
 use io_probe_advise::served;
 use io_probe_core::machine::host::Host;
 use io_probe_core::machine::observer::{HeldBack, Surroundings};
@@ -539,7 +539,8 @@ impl ReportDraft {
     fn shape_of(&mut self, depths: &[DepthRow]) {
         // A depth that is lacking takes nothing from the others.
         let curve: Vec<DepthPoint> = depths.iter().filter_map(depth_point).collect();
-        let Some(shape) = Shape::of(&curve) else { return };
+        let best = depths.iter().find(|row| row.best == Some(true)).and_then(depth_point);
+        let (Some(best), [_, .., deepest]) = (best, &*curve) else { return };
         if let Some(bytes) = self.relation.as_ref().and_then(|of| of.rel_bytes).filter(|of| *of < LEAST_BYTES)
         {
             let kib = bytes.div_ceil(1 << 10);
@@ -547,23 +548,19 @@ impl ReportDraft {
             return;
         }
         let of_one = depths.iter().find(|row| row.depth == 1).and_then(|row| row.iops);
-        self.say(
-            "reads",
-            match shape {
-                Shape::Flat(point) => format!(
-                    "About {} reads per second at any depth from {} on: the volume is limited, or the device \
-                     gives no more.",
-                    count(point.iops.value),
-                    point.depth
-                ),
-                Shape::Knee(point) => {
-                    format!("{}; a greater depth gains little, if anything.", told_over_one(point, of_one))
-                }
-                Shape::Rising(point) => {
-                    format!("{}; a greater depth may give more.", told_over_one(point, of_one))
-                }
-            },
-        );
+        let told = match flat(&curve) {
+            Some(limit) => format!(
+                "About {} reads per second at any depth from {} on: the volume is limited, or the device \
+                 gives no more.",
+                count(limit.iops.value),
+                limit.depth
+            ),
+            None if best.depth == deepest.depth => {
+                format!("{}; a greater depth may give more.", told_over_one(best, of_one))
+            }
+            None => format!("{}; a greater depth gains little, if anything.", told_over_one(best, of_one)),
+        };
+        self.say("reads", told);
     }
 
     /// The windows of the curve that advice on read_ahead_kb rests on.
