@@ -15,7 +15,7 @@ use io_probe_core::run::budget::Limits;
 use io_probe_surface::function::MEASURING;
 use pgrx::prelude::*;
 
-pub(super) use self::advice::{ON_PRIMARY, Recommendation, Setting, UNKNOWN, WindowPoint, told_beside};
+pub(super) use self::advice::{ON_PRIMARY, Recommendation, Setting, UNKNOWN, told_beside};
 use self::place::TablespaceTarget;
 use super::page_cost::{self, PageLimits};
 use crate::call::{Begin, Call, NamedEnum, Options, Probe, arguments};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use io_probe_core::stats::Interval;
 use io_probe_surface::doubt::Doubt;
 use io_probe_surface::recommend::RecommendRow;
 use io_probe_surface::value::{Json, Relation, Text};
 use pgrx::pg_sys;
 use serde_json::{Map, Value};
 
+use crate::api::readahead::WindowResult;
 use crate::call::Failure;
 use crate::call::named::{NamedEnum, named};
 use crate::error::{Error, Result};
@@ -135,7 +135,7 @@ impl From<Failure> for Lacking {
 }
 
 /// A row, and what it says beyond its columns.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(in crate::api) struct Recommendation {
     /// All but the evidence.
     pub(in crate::api) row: RecommendRow,
@@ -151,19 +151,7 @@ pub(in crate::api) struct Recommendation {
     /// Do all values from low to high give the same plans?
     pub(in crate::api) has_same_plans: bool,
     /// What read_ahead_kb was judged by; empty for other settings.
-    pub(in crate::api) curve: Vec<WindowPoint>,
-}
-
-/// How fast a cold scan is with a readahead window.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::api) struct WindowPoint {
-    pub(in crate::api) window_kb: u64,
-    /// Is it the kernel's own window?
-    pub(in crate::api) in_use: bool,
-    /// Time of a block in nanoseconds, if it was measured.
-    pub(in crate::api) block_ns: Option<f64>,
-    /// The interval around it.
-    pub(in crate::api) interval: Option<Interval>,
+    pub(in crate::api) curve: Vec<WindowResult>,
 }
 
 /// What sets a value.
@@ -415,7 +403,7 @@ impl Recommendation {
     }
 
     /// Adds the windows that the advice rests on.
-    pub(super) fn by_curve(self, curve: Vec<WindowPoint>) -> Self {
+    pub(super) fn by_curve(self, curve: Vec<WindowResult>) -> Self {
         Self { curve, ..self }
     }
 

@@ -6,7 +6,7 @@ use io_probe_core::run::budget::Limits;
 use io_probe_surface::doubt::Doubt;
 use serde_json::{Value, json};
 
-use super::advice::{NOT_COLD, Recommendation, SEEMS_BETTER, Setting, Statements, WindowPoint};
+use super::advice::{NOT_COLD, Recommendation, SEEMS_BETTER, Setting, Statements};
 use super::place::TablespaceTarget;
 use super::{PARTS_OF_WAYS, RecommendCall};
 use crate::api::readahead::{self, PRECISION, WINDOWS_KB, WindowMode, WindowResult};
@@ -80,7 +80,7 @@ fn of_disk(recommend: &RecommendCall<'_>, place: &TablespaceTarget) -> Result<Re
     let (curve, needs) = readahead::measure(recommend.call, &relation, &windows, limits)?;
     let longer = recommend.longer(needs.map(|needs| recommend.whole(needs, PARTS_OF_WAYS)));
     let row = judge(row, &curve, &disk, in_force, &longer).also(&left_out(&curve));
-    Ok(row.beside(readahead::doubt(&curve)))
+    Ok(row.beside(readahead::doubt(&curve)).by_curve(curve))
 }
 
 /// What is added to `why` where windows were left out.
@@ -105,7 +105,6 @@ fn judge(
         return row.unknown("not measured: the setting in force is unknown");
     };
     let row = row
-        .by_curve(curve.iter().filter_map(point).collect())
         .rests_on("curve", curve.iter().map(evidence).collect::<Vec<Value>>())
         .rests_on("emulation_error_pct", 100.0 * EMULATION_ERROR);
     let Some(now) = kernel.figures else {
@@ -170,15 +169,6 @@ fn without_interval(
         return row.keep(KEEP);
     }
     row.unknown(format!("too few turns counted for a confidence interval: {longer}"))
-}
-
-fn point(window: &WindowResult) -> Option<WindowPoint> {
-    Some(WindowPoint {
-        window_kb: window.kb()?,
-        in_use: window.mode == WindowMode::Kernel,
-        block_ns: window.figures.map(|figures| figures.ns_per_block),
-        interval: window.figures.and_then(|figures| figures.interval),
-    })
 }
 
 fn evidence(window: &WindowResult) -> Value {

@@ -24,9 +24,8 @@ use pgrx::{pg_sys, spi};
 
 use super::{ARGUMENTS, Line, Mark, Promised, ReportSection, of};
 use crate::api::depth::{self, DepthSweep};
-use crate::api::recommend::{
-    ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, WindowPoint, told_beside,
-};
+use crate::api::readahead::{WindowMode, WindowResult};
+use crate::api::recommend::{ON_PRIMARY, RecommendRequest, Recommendation, Setting, UNKNOWN, told_beside};
 use crate::api::seqscan::Seqscan;
 use crate::api::sessions::OtherProcesses;
 use crate::api::sync::{self, Bench};
@@ -564,12 +563,15 @@ impl ReportDraft {
     }
 
     /// The windows of the curve that advice on read_ahead_kb rests on.
-    fn windows(&mut self, curve: &[WindowPoint]) {
-        for point in curve {
-            let (value, kb) = (point.block_ns.map(mib_s_of), point.window_kb.to_string());
-            let ends = (point.interval.map(|i| mib_s_of(i.high)), point.interval.map(|i| mib_s_of(i.low)));
-            let line = Line::figure(ReportSection::Readahead, kb, value, "MiB/s", ends);
-            self.push(Line(ReportFullRow { mark: point.in_use.then_some(Mark::InUse), ..line.0 }));
+    fn windows(&mut self, curve: &[WindowResult]) {
+        for window in curve {
+            let Some(kb) = window.kb() else { continue };
+            let value = window.figures.map(|figures| mib_s_of(figures.ns_per_block));
+            let interval = window.figures.and_then(|figures| figures.interval);
+            let ends = (interval.map(|i| mib_s_of(i.high)), interval.map(|i| mib_s_of(i.low)));
+            let line = Line::figure(ReportSection::Readahead, kb.to_string(), value, "MiB/s", ends);
+            let in_use = (window.mode == WindowMode::Kernel).then_some(Mark::InUse);
+            self.push(Line(ReportFullRow { mark: in_use, ..line.0 }));
         }
     }
 
