@@ -135,7 +135,7 @@ impl From<Failure> for Lacking {
 }
 
 /// A row, and what it says beyond its columns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::api) struct Recommendation {
     /// All but the evidence.
     pub(in crate::api) row: RecommendRow,
@@ -189,16 +189,7 @@ impl Recommendation {
             io_method: server::setting(c"io_method").map(Text::from),
             ..RecommendRow::default()
         };
-        Self {
-            row,
-            own: None,
-            tablespace: None,
-            evidence: Map::new(),
-            beside: None,
-            on_primary: false,
-            has_same_plans: false,
-            curve: Vec::new(),
-        }
+        Self { row, ..Self::default() }
     }
 
     /// The row, with its evidence.

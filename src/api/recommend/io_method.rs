@@ -110,6 +110,7 @@ fn depth(in_flight: u64, combined: u64) -> usize {
 type Tried<T> = Vec<(T, usize)>;
 
 /// Who takes turns: the first one is the emulation of what is in force.
+#[derive(Default)]
 struct Field {
     contenders: Vec<Contender>,
     methods: Tried<Method>,
@@ -126,16 +127,7 @@ struct Field {
 impl Field {
     fn of(recommend: &RecommendCall<'_>, now: &InForce) -> Self {
         let in_force = now.emulated(now.method, now.combined, now.in_flight());
-        let mut field = Self {
-            contenders: vec![in_force],
-            methods: Vec::new(),
-            workers: Vec::new(),
-            least_workers: None,
-            most_combined: Vec::new(),
-            by_server: None,
-            combined: Vec::new(),
-            in_flight: None,
-        };
+        let mut field = Self { contenders: vec![in_force], ..Self::default() };
         let emulated = |method| now.emulated(method, now.combined, now.in_flight());
         if recommend.wants(Setting::IoMethod) {
             for method in now.methods().into_iter().filter(|method| *method != now.method) {
