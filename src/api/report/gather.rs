@@ -253,7 +253,7 @@ impl Measurements {
             let line = Line::figure(ReportSection::Scan, scan.path, scan.mib_s, "MiB/s", ends);
             let line = line.marked(is_from_memory(scan).then_some(Mark::FromMemory), &scan.caveats.doubt);
             let promised = self.promised.mib_s.filter(|_| scan.path == ReadPath::Direct.name());
-            found.push(promise(line, promised, true, &scan.caveats));
+            found.push(promise(line, promised, true));
         }
         let [direct, server] = [ReadPath::Direct, ReadPath::Server]
             .map(|path| scans.iter().find(|scan| scan.path == path.name()));
@@ -298,7 +298,7 @@ impl Measurements {
             let doubt = &row.caveats.doubt;
             let line = line.marked((row.best == Some(true)).then_some(Mark::Best), doubt);
             let promised = self.promised.iops.filter(|_| Some(row.depth) == fastest);
-            found.push(promise_unless_paced(line, promised, true, &row.caveats));
+            found.push(promise(line, promised, true));
         }
         for row in &depths {
             let [p50, p99] =
@@ -310,7 +310,7 @@ impl Measurements {
                 );
             found.push(p50);
             let promised = self.promised.p99_us.filter(|_| row.depth == 1);
-            found.push(promise(p99, promised, false, &row.caveats));
+            found.push(promise(p99, promised, false));
         }
         found.slowed |= depths.iter().any(|row| row.caveats.doubt.has(Doubt::Slowed));
         found.reads_a_second(at_first, depths.last().and_then(free_iops));
@@ -480,13 +480,13 @@ impl ReportDraft {
         let in_use = row.in_use == Some(true);
         let line = Line::figure(ReportSection::Commit, row.method, row.op_us, "us", ends(&row.interval));
         let line = line.marked(in_use.then_some(Mark::InUse), &row.caveats.doubt);
-        self.push(promise_unless_paced(line, promised.commit_us.filter(|_| in_use), false, &row.caveats));
+        self.push(promise(line, promised.commit_us.filter(|_| in_use), false));
         if !in_use {
             return;
         }
         let p99 = Line::figure(ReportSection::CommitP99, row.method, row.p99_us, "us", (None, None));
         let p99 = p99.marked(Some(Mark::InUse), &row.caveats.doubt);
-        self.push(promise_unless_paced(p99, promised.commit_p99_us, false, &row.caveats));
+        self.push(promise(p99, promised.commit_p99_us, false));
         let Some(us) = row.op_us else { return self.missing("commits", &why_none(&row.caveats)) };
         let p99 = row.p99_us.map(|p99| format!("; one in a hundred waits at least {}", time(p99)));
         let p99 = p99.unwrap_or_default();
@@ -761,10 +761,8 @@ impl ReportDraft {
         match line {
             _ if line.doubt.has(Doubt::Short) => "the measurement was short",
             _ if self.slowed => "the device slowed down meanwhile",
-            _ if line.doubt.has(Doubt::Paced) && line.section != ReportSection::P99 => {
-                "a limit sets the rate"
-            }
-            _ if is_as_promised_by_a_cache(line) => "the file may fit in a cache",
+            _ if is_of_limit(line) => "a limit sets the rate",
+            _ if may_be_of_cache(line) && line.value >= line.promised => "the file may fit in a cache",
             _ if self.is_poor(line) => "others or a limit may have slowed it (see TRUST)",
             _ if line.doubt.has(Doubt::Limited) => "a limit of the cgroup slowed the device",
             _ if line.doubt.has(Doubt::Others) => "others used the device meanwhile",
@@ -872,27 +870,19 @@ fn beside_others(caveats: &CaveatColumns) -> &'static str {
     if caveats.doubt.has(Doubt::Others) { " while others use the device" } else { "" }
 }
 
-/// As [`promise`], but the rate of a limit says nothing of what was promised.
-fn promise_unless_paced(
-    line: Line,
-    promised: Option<f64>,
-    more_is_better: bool,
-    caveats: &CaveatColumns,
-) -> Line {
-    match caveats.doubt.has(Doubt::Paced) {
-        true => Line(ReportFullRow { promised, ..line.0 }),
-        false => promise(line, promised, more_is_better, caveats),
-    }
+/// Is a figure that of a limit, which says nothing of what was promised? The time of a read is its own.
+fn is_of_limit(line: &Line) -> bool {
+    line.doubt.has(Doubt::Paced) && line.section != ReportSection::P99
 }
 
-/// Are writes to a small file as fast as was promised?
-fn is_as_promised_by_a_cache(line: &Line) -> bool {
+/// A cache may take all writes to a small file. Reads that come from a cache of the volume are the volume's.
+fn may_be_of_cache(line: &Line) -> bool {
     let of_writes = matches!(line.section, ReportSection::Write | ReportSection::LongWrite);
-    of_writes && line.doubt.has(Doubt::Small) && line.value >= line.promised
+    of_writes && line.doubt.has(Doubt::Small)
 }
 
 /// Judges a figure by what was promised. Writes that a cache may have taken can break a promise, not keep it.
-fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &CaveatColumns) -> Line {
+fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
     let interval = line.value.map(|value| match (line.low, line.high) {
         (None, None) => {
             let is_p99 = matches!(line.section, ReportSection::P99 | ReportSection::CommitP99);
@@ -903,15 +893,10 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool, caveats: &Ca
             stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) }
         }
     });
-    let Some((promised, interval)) = promised.zip(interval) else {
-        return Line(ReportFullRow { promised, ..line.0 });
-    };
-    let kept = is_kept(interval, promised, more_is_better);
-    // A cache may take a small file as a whole. Reads that come from a cache of the volume are the volume's.
-    let of_writes = matches!(line.section, ReportSection::Write | ReportSection::LongWrite);
-    let is_small = of_writes && caveats.doubt.has(Doubt::Small);
-    let kept = kept.filter(|kept| !kept || !is_small);
-    Line(ReportFullRow { promised: Some(promised), kept, ..line.0 })
+    let judged = promised.zip(interval).filter(|_| !is_of_limit(&line));
+    let kept = judged.and_then(|(promised, measured)| is_kept(measured, promised, more_is_better));
+    let kept = kept.filter(|kept| !kept || !may_be_of_cache(&line));
+    Line(ReportFullRow { promised, kept, ..line.0 })
 }
 
 /// A number as people write it.

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 
 use super::{
     Line, Mark, Measurements, NO_TABLE, OF_WRITES, Part, ReportDraft, ReportSection, beside_others, count,
-    ends, promise_unless_paced, time, why_none,
+    ends, promise, time, why_none,
 };
 use crate::api::mix::{self, Writing};
 use crate::api::shared;
@@ -137,7 +137,7 @@ impl ReportDraft {
         let [low, high] = [low, high].map(|end| Some(figure(end? * of_one?)));
         let line = Line::figure(section, row.depth.to_string(), value, unit, (low, high));
         let line = line.marked(None, &row.caveats.doubt);
-        self.push(promise_unless_paced(line, promised, true, &row.caveats));
+        self.push(promise(line, promised, true));
     }
 
     /// The rate of a limit says nothing of the volume.
