@@ -39,7 +39,7 @@ mod levels;
 mod noise;
 mod touch;
 
-pub use touch::can_touch;
+pub use touch::{SETTINGS, can_touch};
 
 use noise::{Noise, Point};
 

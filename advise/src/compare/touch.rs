@@ -7,40 +7,51 @@
 //! Only what surely can't touch a figure is named here. All else may: another kernel, device or host, this
 //! extension's own settings, arguments.
 
-/// Settings of what the server writes, which no read knows of.
-const OF_WAL: [&str; 7] = [
-    "commit_delay",
-    "commit_siblings",
-    "fsync",
-    "wal_init_zero",
-    "wal_level",
-    "wal_segment_size",
-    "wal_sync_method",
-];
+use std::ffi::CStr;
 
-/// Of those, what decides how a commit writes, or how long it waits; io_probe_sync does the same.
-const OF_COMMITS: [&str; 4] = ["commit_delay", "commit_siblings", "wal_level", "wal_segment_size"];
+/// What a setting can touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touches {
+    /// All figures.
+    All,
+    /// Reads through the server or the OS cache.
+    Cached,
+    /// How a commit writes, or how long it waits; io_probe_sync does the same.
+    Syncs,
+    /// Both of these.
+    CachedAndSyncs,
+    /// No figure: they are of the server's own writes.
+    Nothing,
+}
 
-/// Settings of how the server reads and keeps what it has read.
-const OF_CACHED_READS: [&str; 18] = [
-    "backend_flush_after",
-    "data_checksums",
-    "effective_io_concurrency",
-    "huge_pages",
-    "io_combine_limit",
-    "io_max_combine_limit",
-    "io_max_concurrency",
-    "io_max_workers",
-    "io_method",
-    "io_min_workers",
-    "io_worker_idle_timeout",
-    "io_worker_launch_interval",
-    "io_workers",
-    "maintenance_io_concurrency",
-    "read_ahead_kb",
-    "shared_buffers",
-    "temp_buffers",
-    "track_io_timing",
+/// The server's settings that bear on I/O. A change of one is a change of the configuration.
+pub const SETTINGS: [(&CStr, Touches); 26] = [
+    (c"backend_flush_after", Touches::Cached),
+    (c"block_size", Touches::All),
+    (c"commit_delay", Touches::Syncs),
+    (c"commit_siblings", Touches::Syncs),
+    (c"data_checksums", Touches::Cached),
+    (c"debug_io_direct", Touches::CachedAndSyncs),
+    (c"effective_io_concurrency", Touches::Cached),
+    (c"fsync", Touches::Nothing),
+    (c"huge_pages", Touches::Cached),
+    (c"io_combine_limit", Touches::Cached),
+    (c"io_max_combine_limit", Touches::Cached),
+    (c"io_max_concurrency", Touches::Cached),
+    (c"io_max_workers", Touches::Cached),
+    (c"io_method", Touches::Cached),
+    (c"io_min_workers", Touches::Cached),
+    (c"io_worker_idle_timeout", Touches::Cached),
+    (c"io_worker_launch_interval", Touches::Cached),
+    (c"io_workers", Touches::Cached),
+    (c"maintenance_io_concurrency", Touches::Cached),
+    (c"shared_buffers", Touches::Cached),
+    (c"temp_buffers", Touches::Cached),
+    (c"track_io_timing", Touches::Cached),
+    (c"wal_init_zero", Touches::Nothing),
+    (c"wal_level", Touches::Syncs),
+    (c"wal_segment_size", Touches::Syncs),
+    (c"wal_sync_method", Touches::Nothing),
 ];
 
 /// What a figure is of.
@@ -64,14 +75,23 @@ fn way(probe: &str, item: &str) -> Way {
     }
 }
 
+fn touches(name: &str) -> Touches {
+    if name == "read_ahead_kb" || name.starts_with("tablespace ") {
+        return Touches::Cached;
+    }
+    let known = SETTINGS.iter().find(|(setting, _)| setting.to_bytes() == name.as_bytes());
+    known.map_or(Touches::All, |(_, touches)| *touches)
+}
+
 /// Can what differs by this name, as in the rows of io_probe_compare, have moved the figure of this item of a
 /// probe?
 pub fn can_touch(name: &str, probe: &str, item: &str) -> bool {
-    let is_of_reads = OF_CACHED_READS.contains(&name) || name.starts_with("tablespace ");
-    match way(probe, item) {
-        Way::Direct => !is_of_reads && !OF_WAL.contains(&name) && name != "debug_io_direct",
-        Way::Cached => !OF_WAL.contains(&name),
-        Way::Syncs => !is_of_reads && (!OF_WAL.contains(&name) || OF_COMMITS.contains(&name)),
+    match touches(name) {
+        Touches::All => true,
+        Touches::Cached => way(probe, item) == Way::Cached,
+        Touches::Syncs => way(probe, item) == Way::Syncs,
+        Touches::CachedAndSyncs => way(probe, item) != Way::Direct,
+        Touches::Nothing => false,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 
+use io_probe_advise::compare::SETTINGS;
 use io_probe_core::machine::device::{self, Leaf, Placement, Roots};
 use io_probe_core::machine::host::Host;
 use io_probe_surface::settings;
@@ -14,37 +15,6 @@ use crate::api::shared::of_leaves;
 use crate::call::probe::{Probe, Recorded};
 use crate::pg::catalog::facts::{self, Object};
 use crate::pg::history::{RelationFacts, setting_value};
-
-/// The server's settings that bear on I/O. A change of one, or of one of this extension's, is a change of the
-/// configuration.
-const SETTINGS: [&CStr; 26] = [
-    c"backend_flush_after",
-    c"block_size",
-    c"commit_delay",
-    c"commit_siblings",
-    c"data_checksums",
-    c"debug_io_direct",
-    c"effective_io_concurrency",
-    c"fsync",
-    c"huge_pages",
-    c"io_combine_limit",
-    c"io_max_combine_limit",
-    c"io_max_concurrency",
-    c"io_max_workers",
-    c"io_method",
-    c"io_min_workers",
-    c"io_worker_idle_timeout",
-    c"io_worker_launch_interval",
-    c"io_workers",
-    c"maintenance_io_concurrency",
-    c"shared_buffers",
-    c"temp_buffers",
-    c"track_io_timing",
-    c"wal_init_zero",
-    c"wal_level",
-    c"wal_segment_size",
-    c"wal_sync_method",
-];
 
 /// How a device was set.
 fn leaf_facts(leaf: &Leaf, placement: &Placement) -> Value {
@@ -76,7 +46,8 @@ pub(super) fn gather(
     let own = settings::NUMBERS.iter().map(|setting| setting.name).chain([settings::ENGINE.name]);
     let own = own.filter(|name| *name != settings::SCRATCH_RESERVE.name);
     let shown = |name: &CStr| (name.to_string_lossy().into_owned(), setting_value(name).into());
-    let mut settings: Map<String, Value> = SETTINGS.into_iter().chain(own).map(shown).collect();
+    let of_server = SETTINGS.iter().map(|(name, _)| *name);
+    let mut settings: Map<String, Value> = of_server.chain(own).map(shown).collect();
     for (name, value) in spcname.iter().flat_map(|name| facts::tablespace_options(name)) {
         settings.insert(format!("tablespace {name}"), value.into());
     }
