@@ -270,7 +270,7 @@ CREATE FUNCTION scans(series int, first int, runs int, spread float8, label text
 SELECT scans(1000, 1, 4, 1, 'some'), scans(1010, 1, 2, 1, 'more'), scans(1020, 1, 6, 1, 'many'), scans(1030, 1, 12, 8, 'wild'),
        scans(1050, 1, 12, 8, 'wilder'), scans(1100, 1, 3, 1, 'many', '{"cold": true, "duration": "1 s"}');
 SELECT * FROM io_probe_compare('some', 'more');
-SELECT item, verdict, remark, more_runs, noise_pct FROM io_probe_compare_full('wild', 'wilder');
+SELECT item, verdict, remark, noise_pct FROM io_probe_compare_full('wild', 'wilder');
 SELECT item, verdict, remark, notes FROM io_probe_compare_full('some', 'many');
 SELECT item, verdict, remark, notes FROM io_probe_compare_full(1001, 1101);
 -- series of other arguments are told apart

@@ -16,7 +16,7 @@
 //! anything. [`Verdict::Same`] is an equivalence test: the 95 % interval of the ratio, which is the
 //! difference of ln with the noise at [`LEVEL`] to either side, must lie within 1 / [`ALIKE`] to [`ALIKE`].
 //! So sides that differ by a factor of [`ALIKE`] are called the same in one case of forty. What is neither
-//! different nor the same can't be told, and [`Comparison::more_runs`] says how many runs are lacking.
+//! different nor the same can't be told, and [`Comparison::remark`] says how many runs are lacking.
 //!
 //! # Limitations and caveats
 //! - It takes [`MIN_RUNS`] runs that tell the noise; with fewer, the verdict is [`Verdict::CantTell`].
@@ -234,7 +234,7 @@ impl Comparison {
     /// seem: as many as make the noise small enough for `better` or `worse`, or else for `same`. Noise falls
     /// as with independent runs, so that those that are alike may need more. None where none are lacking, or
     /// runs are not what lacks, or more than 1,000 do.
-    pub fn more_runs(&self, level: f64, growing: Growing) -> Option<usize> {
+    fn more_runs(&self, level: f64, growing: Growing) -> Option<usize> {
         match (&self.judged, self.unknown) {
             (_, Some(Unknown::FewRuns)) => {
                 let lacking = MIN_RUNS.saturating_sub(self.runs);

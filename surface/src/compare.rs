@@ -25,8 +25,9 @@ row! {
         /// can't tell, or other cause (better or worse, but no setting that differs can affect the figure).
         /// NULL for a setting
         verdict: Option<&'static str>,
-        /// For can't tell: what is missing, such as how many more runs of each side; busy: repeat, if others
-        /// used the device or the processors. For a setting or an argument: its values on both sides
+        /// For can't tell: what is missing, such as how many more runs of each side may be enough, if they
+        /// are like these; busy: repeat, if others used the device or the processors. For a setting or an
+        /// argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
@@ -34,9 +35,6 @@ row! {
         /// Number of runs from which the noise is computed: earlier runs of the same series, and runs of the
         /// labels, without disturbed runs. With fewer than 10, the verdict is can't tell
         runs: Option<u32>,
-        /// How many more runs of each side may be enough for a verdict, if they are like these. NULL if none
-        /// or over 1,000 are needed, or if something else is missing
-        more_runs: Option<u32>,
         /// Value of the setting on side a; NULL for a figure
         a_setting: Option<Text>,
         /// Value of the setting on side b
@@ -71,7 +69,8 @@ row! {
         /// % confidence) or can't tell
         verdict: &'static str,
         /// Arguments in which other series of the same probe and object differ. For can't tell: what is
-        /// missing; busy: repeat, if others used the device or the processors
+        /// missing, such as how many more runs may be enough, if they are like these, and argument last grows
+        /// by as many; busy: repeat, if others used the device or the processors
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count. It grows with the
         /// number of figures that the call compares. NULL if the noise is not known
@@ -79,9 +78,6 @@ row! {
         /// Number of earlier runs that count. Disturbed runs don't count, if enough other runs are left. With
         /// fewer than 10, the verdict is can't tell
         runs: u32,
-        /// How many more runs may be enough for a verdict, if they are like these, and argument last grows by
-        /// as many. NULL if none or over 1,000 are needed, or if something else is missing
-        more_runs: Option<u32>,
         /// When the first of the last runs started
         since: Timestamp,
         /// Number of the last run in io_probe_runs

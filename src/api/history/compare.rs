@@ -201,7 +201,6 @@ fn of_figure(pair: Pair, differences: &[Difference]) -> CompareRow {
         remark: remark.map(ColumnText::from),
         noise_pct: noise_pct(&found, LEVEL),
         runs: Some(found.runs as u32),
-        more_runs: more_runs(&found, LEVEL, Growing::Both),
         a_setting: None,
         b_setting: None,
         object: Some(object.into()),
@@ -213,10 +212,6 @@ fn of_figure(pair: Pair, differences: &[Difference]) -> CompareRow {
 fn may_be_touched<'a>(differing: impl Iterator<Item = &'a Difference>, probe: &str, item: &str) -> bool {
     let mut names = differing.map(|difference| &*difference.name).peekable();
     names.peek().is_none() || names.any(|name| compare::can_touch(name, probe, item))
-}
-
-fn more_runs(found: &Comparison, level: f64, growing: Growing) -> Option<u32> {
-    found.more_runs(level, growing).map(|more| more as u32)
 }
 
 fn of_setting(difference: Difference) -> CompareRow {
@@ -337,7 +332,6 @@ fn change(found: &Comparison, level: f64, recent: Recent, told_apart: &ToldApart
         remark: (!remark.is_empty()).then(|| remark.join("; ").into()),
         noise_pct: noise_pct(found, level),
         runs: found.compared[0] as u32,
-        more_runs: more_runs(found, level, Growing::Second),
         since: Timestamp(recent.since),
         run_id: recent.run_id,
         notes: found.notes(SIDES_IN_TIME),
