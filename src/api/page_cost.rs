@@ -7,7 +7,7 @@ use io_probe_surface::function::MEASURING;
 use pgrx::prelude::*;
 
 pub(super) use self::result::{NoTime, TimeResult};
-pub(super) use self::times::{MeasuredRelation, PageLimits, Wanted, limits, measure, recall};
+pub(super) use self::times::{MeasuredRelation, PageLimits, Wanted, count_tuples, limits, measure, recall};
 use super::shared;
 use crate::call::{Begin, Options, Probe, arguments};
 use crate::error::{Error, Result};

@@ -42,7 +42,7 @@ const INDEX_TUPLE: f64 = 1.4;
 /// What it takes besides to lock the page for each tuple, in hits.
 const LOCKING: f64 = 0.7;
 /// A tuple's work in a bitmap scan: its entry, its place in the bitmap, and its column.
-const BITMAP_TUPLE: f64 = 2.8;
+pub const BITMAP_TUPLE: f64 = 2.8;
 /// A tuple's work in an index-only scan.
 const INDEX_ONLY_TUPLE: f64 = 1.7;
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use io_probe_core::measure::page_times::tuple;
+use io_probe_core::measure::page_times::tuple::{self, CountOutcome};
 use io_probe_core::measure::page_times::{self, NotCold, PageTimesResult, PageTimesRun};
 use io_probe_core::measure::page_times::{PageTimes, Pattern, Tier};
 use io_probe_core::run::budget::{Limits, Stop};
@@ -145,7 +145,7 @@ pub(in crate::api) fn measure(
     match measured.stop.filter(|stop| stop.is_for_all()) {
         Some(stop) => tuple.lack(NoTime::NotBegun(stop)),
         None if measured.not_cold == Some(NotCold::Holes) => tuple.lack(NoTime::NotCold(NotCold::Holes)),
-        None => count_tuples(&mut tuple, call, relation, measured.hit_ns()),
+        None => time_tuples(&mut tuple, call, relation, measured.hit_ns()),
     }
     results.push(tuple);
     let known = results.iter().filter(|result| result.no_time.is_none());
@@ -301,18 +301,23 @@ fn add_notes(
 /// How long one count may take: the blocks are few, but planning computes what the owner likes.
 const LONGEST_COUNT: Duration = Duration::from_secs(1);
 
-/// Counts tuples in blocks that stay in shared buffers.
-fn count_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: Option<f64>) {
-    if let Err(why) = relation.relation.tuples_can_be_counted() {
-        return result.lack(NoTime::Other(why));
-    }
+/// Counts tuples in blocks that stay in shared buffers, where a hit takes `hit_ns`.
+pub(in crate::api) fn count_tuples(call: &Call, relation: &ProbedRelation, hit_ns: f64) -> CountOutcome {
     let window = relation.readahead_window();
     let mut count = |ranges: &[Range<u64>]| {
         tuples::count(&relation.relation, ranges, LONGEST_COUNT.min(call.time_left()))
     };
-    let counted = call.with_budget(&relation.interrupts, |budget| {
-        tuple::measure(&relation.source, window, hit_ns.unwrap_or(0.0), &mut count, budget)
-    });
+    call.with_budget(&relation.interrupts, |budget| {
+        tuple::measure(&relation.source, window, hit_ns, &mut count, budget)
+    })
+}
+
+/// The time of a tuple.
+fn time_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: Option<f64>) {
+    if let Err(why) = relation.relation.tuples_can_be_counted() {
+        return result.lack(NoTime::Other(why));
+    }
+    let counted = count_tuples(call, relation, hit_ns.unwrap_or(0.0));
     if let Some(error) = counted.left_behind {
         result
             .caveats

@@ -4,14 +4,11 @@
 //! restart is emulated in this process, what is in force as well, and the ratio of the two counts. All scans
 //! weigh the same.
 
-use std::ops::Range;
-use std::time::Duration;
-
 use io_probe_advise::ByRatios;
 use io_probe_advise::io_methods::{EMULATION_ERROR, OtherMethod, io_method, values_as_good};
+use io_probe_advise::page_costs::model::BITMAP_TUPLE;
 use io_probe_core::machine::device::Roots;
 use io_probe_core::measure::io_methods::{self, Compared, Contender, Method, MethodsRun, SCANS, Work};
-use io_probe_core::measure::page_times::tuple;
 use io_probe_core::stats::Interval;
 use io_probe_surface::doubt::Doubt;
 use serde_json::{Value, json};
@@ -19,13 +16,14 @@ use serde_json::{Value, json};
 use super::advice::{Found, Lacking, NOT_COLD, Recommendation, SEEMS_BETTER, Setting};
 use super::place::{Candidate, TablespaceTarget};
 use super::{PARTS_OF_WAYS, RecommendCall};
+use crate::api::page_cost;
 use crate::api::shared::{self, us};
 use crate::call::arguments::seed;
 use crate::call::{NamedEnum, Outcome, ProbedRelation, figure};
 use crate::error::Result;
 use crate::gucs;
 use crate::pg::backend::server;
-use crate::pg::catalog::{facts, tuples};
+use crate::pg::catalog::facts;
 use crate::pg::storage::server_reader::ServerReader;
 
 /// Workers, and blocks of a read, that are tried.
@@ -35,17 +33,13 @@ const BLOCKS_OF_READ: [u64; 6] = [1, 4, 8, 16, 32, 64];
 /// Most blocks in flight: their buffers are ours.
 const MOST_IN_FLIGHT: u64 = 2048;
 
-/// How much of a tuple's time in a bare count a bitmap scan takes for the one that it finds on a page, and a
-/// sequential scan for each: 1.8 with a filter, 1.1 if it only looks at a column; 1.4 lies between.
-const TUPLE_OF_BITMAP: f64 = 2.8;
+/// A tuple's work in a sequential scan over that in a bare count: 1.8 with a filter, 1.1 if it only looks at
+/// a column; 1.4 lies between.
 const TUPLE_OF_SCAN: f64 = 1.4;
 
 /// Where others use more of the processors' time than this share, a method is not judged: it might only be
 /// the one that needs a processor less.
 const BUSY: f64 = 0.5;
-
-/// How long one count of tuples may take.
-const LONGEST_COUNT: Duration = Duration::from_secs(1);
 
 /// What is in force, in the settings' own units.
 struct InForce {
@@ -222,23 +216,17 @@ fn measure(
     Ok((compared, shared::worst(cost.is_disturbed(), &cost.held_back)))
 }
 
-/// Work of a block in a bitmap scan, and in a scan of all, by counts of the table's tuples.
+/// Work of a block in a bitmap scan, which finds one tuple there, and in a scan of all, by counts of the
+/// table's tuples.
 fn steps(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> [u64; 2] {
-    let call = recommend.call;
     if relation.relation.tuples_can_be_counted().is_err() {
         return [0; 2];
     }
-    let mut count = |ranges: &[Range<u64>]| {
-        tuples::count(&relation.relation, ranges, LONGEST_COUNT.min(call.time_left()))
-    };
-    let window = relation.readahead_window();
-    let counted = call.with_budget(&relation.interrupts, |budget| {
-        tuple::measure(&relation.source, window, 0.0, &mut count, budget)
-    });
+    let counted = page_cost::count_tuples(recommend.call, relation, 0.0);
     let work = Work::measured();
     counted.time.map_or([0; 2], |tuple| {
         let ns = 1e3 * tuple.time.us;
-        [TUPLE_OF_BITMAP * ns, TUPLE_OF_SCAN * ns * tuple.per_block].map(|ns| work.of(ns))
+        [BITMAP_TUPLE * ns, TUPLE_OF_SCAN * ns * tuple.per_block].map(|ns| work.of(ns))
     })
 }
 
