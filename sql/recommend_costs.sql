@@ -181,7 +181,7 @@ SELECT name, statement, undo FROM told WHERE (statement IS NOT NULL) <> (recomme
   AND undo = replace(statement, recommended || '::', 'NULL::'));
 SET client_min_messages = warning;
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT statement FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
-SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (SELECT FROM io_probe_correlation('asked_late') WHERE kept = recommended::float8);
+SELECT name, recommended FROM told WHERE statement IS NOT NULL AND NOT EXISTS (SELECT FROM io_probe_correlation('asked_late') WHERE stored = recommended::float8);
 SELECT current_source, current = (SELECT recommended FROM told WHERE statement IS NOT NULL) AS as_told FROM tries('asked_late', '{correlation}', '2 s')
   WHERE name ~ 'late_late$' AND EXISTS (SELECT FROM told WHERE statement IS NOT NULL) AND NOT (current_source = 'io_probe_corrections' AND current = (SELECT recommended FROM told WHERE statement IS NOT NULL));
 DO $$ DECLARE s text; BEGIN FOR s IN SELECT undo FROM told WHERE statement IS NOT NULL LOOP EXECUTE s; END LOOP; END $$;
