@@ -237,9 +237,9 @@ SELECT path, blks, complete, warmup_us > 0 AS warmup, iops, lat_us,
   FROM io_probe_random_full('kind_sequence', '{server,os}');
 -- holes count as fetched, and nowhere else (up to 15 there are none; whoever writes buffers back fills them)
 CREATE TABLE sparse AS SELECT i::char(1000) FROM generate_series(1, 2000) i;
-SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
+SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') \gset
 CREATE TEMP TABLE holes AS SELECT * FROM io_probe_random_full('sparse', '{os}');
-SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
+SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') \gset
 SELECT blks = blks_total AS blks, complete, hole_blks BETWEEN :after AND :before AS hole_blks,
        (hole_blks > 0) = (notes::text LIKE '% reads of blocks that were never written to the file (holes)%') AS note,
        (shared_blks_hit + os_blks_hit + device_blks_read = blks - hole_blks) IS NOT FALSE AS others

@@ -99,10 +99,10 @@ SELECT CASE WHEN :'passes_over' THEN substring(notes::text, '(\d+) blocks could 
 -- only what the limits let it read leaves shared buffers: by its bytes, and by its rate and duration
 SELECT count(*) FROM scanned;
 SELECT blks FROM io_probe_seqscan_full('scanned', '{os}', cold => true, options => '{"max_bytes": 819200}');
-SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 100 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
+SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 100 END AS blks FROM io_probe_cache('scanned');
 SELECT count(*) FROM scanned;
 SELECT blks <= 29 AS few FROM io_probe_seqscan_full('scanned', '{os}', '200 ms', true, options => '{"max_mib_s": 1}');
-SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 29 END AS blks FROM io_probe_cache('scanned') WHERE fork = 'main';
+SELECT shared_blks + CASE WHEN :'passes_over' THEN 0 ELSE 29 END AS blks FROM io_probe_cache('scanned');
 
 -- start_blk, up to the very end
 SELECT i, blks, complete, status FROM unnest('{0,199,200}'::int[]) i,

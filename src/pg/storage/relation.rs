@@ -13,7 +13,7 @@ use crate::pg::backend::lock::{LOCK, lock_to_read};
 use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server::{self, data_directory, in_recovery};
-use crate::pg::compat;
+use crate::pg::compat::{self, MAIN};
 use crate::pg::storage::expressions;
 use crate::pg::storage::tablespace::Tablespace;
 
@@ -24,33 +24,6 @@ pub(crate) struct Relation {
     held: Held,
     /// The lock that [`Relation::open_to_plan`] takes besides.
     _unchanged: Option<Held>,
-}
-
-/// The server's kinds of files of a relation. The blocks of the main fork are the relation's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub(crate) enum Fork {
-    Main = pg_sys::ForkNumber::MAIN_FORKNUM,
-    FreeSpace = pg_sys::ForkNumber::FSM_FORKNUM,
-    Visibility = pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM,
-    Init = pg_sys::ForkNumber::INIT_FORKNUM,
-}
-
-impl Fork {
-    pub(crate) const ALL: [Self; 4] = [Self::Main, Self::FreeSpace, Self::Visibility, Self::Init];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::FreeSpace => "fsm",
-            Self::Visibility => "vm",
-            Self::Init => "init",
-        }
-    }
-
-    pub(in crate::pg) fn number(self) -> pg_sys::ForkNumber::Type {
-        self as pg_sys::ForkNumber::Type
-    }
 }
 
 /// Most indexes of a table that queries are planned of: the server has room for some thousand locks in all.
@@ -188,27 +161,22 @@ impl Relation {
         Ok(())
     }
 
-    /// Its blocks in files; None where these are gone.
+    /// Its blocks, those of the main fork, in files; None where these are gone.
     pub(crate) fn source(&self) -> Option<RelationFiles> {
-        self.fork(Fork::Main)
+        // SAFETY: the relation is open and has storage.
+        unsafe {
+            if !pg_sys::smgrexists(compat::storage_manager(self.relation), MAIN) {
+                return None;
+            }
+            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, MAIN);
+            let path = compat::first_segment(self.relation);
+            Some(RelationFiles::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
+        }
     }
 
     /// How many blocks it has.
     pub(crate) fn blocks(&self) -> u64 {
         self.source().map_or(0, |source| source.blocks())
-    }
-
-    /// A fork as blocks in files; None where the relation has no such fork.
-    pub(crate) fn fork(&self, fork: Fork) -> Option<RelationFiles> {
-        // SAFETY: the relation is open and has storage.
-        unsafe {
-            if !pg_sys::smgrexists(compat::storage_manager(self.relation), fork.number()) {
-                return None;
-            }
-            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, fork.number());
-            let path = compat::fork_path(self.relation, fork.number());
-            Some(RelationFiles::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
-        }
     }
 
     /// Says how much of a table's values lies in its TOAST table, which is not among its own blocks.
@@ -229,7 +197,7 @@ impl Relation {
 
     pub(crate) fn directory(&self) -> PathBuf {
         // SAFETY: the relation is open and has storage.
-        let path = unsafe { compat::fork_path(self.relation, Fork::Main.number()) };
+        let path = unsafe { compat::first_segment(self.relation) };
         data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
     }
 
