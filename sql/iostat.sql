@@ -32,8 +32,7 @@ SELECT bool_and(status IN ('ok', 'unsupported')) AS known_status,
        bool_and(abs(cpu_user_pct + cpu_system_pct + cpu_iowait_pct + cpu_idle_pct + cpu_steal_pct - 100) < 0.01)
          IS NOT FALSE AS cpu,
        bool_and(io_pressure_pct BETWEEN 0 AND 100 AND io_pressure_full_pct <= io_pressure_pct + 1) IS NOT FALSE
-         AS pressure,
-       bool_and(cgroup_rmib_s >= 0 AND cgroup_wmib_s >= 0) IS NOT FALSE AS cgroup
+         AS pressure
   FROM series;
 -- a device by its name, also with the directory that its node is in
 SELECT coalesce(min(device), '') AS any_device FROM io_probe_device_full() \gset

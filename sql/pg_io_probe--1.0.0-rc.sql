@@ -1227,8 +1227,6 @@ CREATE TYPE io_probe_iostat_full_row AS (
     cpu_steal_pct        double precision,
     io_pressure_pct      double precision,
     io_pressure_full_pct double precision,
-    cgroup_rmib_s        double precision,
-    cgroup_wmib_s        double precision,
     sample               integer,
     elapsed_ms           double precision,
     doubt                text,
@@ -1264,8 +1262,6 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the CPU t
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the CPU time that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'MiB per second that the server''s cgroup read, a part of rmib_s; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB per second that the server''s cgroup wrote, a part of wmib_s; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'Measured length of the interval in ms';
 COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';

@@ -91,7 +91,7 @@ impl SnapshotSeries {
         let mut known = vec![false; self.snapshots[0].devices.len()];
         memory::collect(self.snapshots.windows(2).map(|pair| {
             for (known, device) in known.iter_mut().zip(&pair[0].devices) {
-                *known |= device.counters.is_some();
+                *known |= device.is_some();
             }
             pair[1].since(&pair[0], &known)
         }))
