@@ -205,8 +205,10 @@ SELECT setting FROM io_probe_recommend_full(options => '{"max_bytes": 0}'); \ech
 SELECT setting FROM io_probe_recommend_full(4294967295); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full('plain_view'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full('parted'); \echo :SQLSTATE
--- relations without storage
+-- relations without storage, or with hardly any
 SELECT path FROM io_probe_seqscan_full('plain_view'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('numbers'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_cache('numbers'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('elsewhere'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('composite'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('parted'); \echo :SQLSTATE

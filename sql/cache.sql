@@ -56,7 +56,6 @@ RESET pg_io_probe.max_duration;
 -- every kind of relation with storage
 CREATE INDEX cached_id ON cached (id);
 CREATE MATERIALIZED VIEW cached_view AS SELECT * FROM cached;
-CREATE SEQUENCE cached_sequence;
 CREATE UNLOGGED TABLE cached_unlogged (id int);
 CREATE TABLE cached_toast (t text);
 CREATE TEMP TABLE cached_temp AS SELECT * FROM cached;
@@ -86,5 +85,4 @@ SELECT shared_blks_before, shared_blks_after, complete, notes[1] FROM io_probe_e
 SELECT (io_probe_cache('cached_id')).blks_total > 0 AS blks_total;
 
 DROP TABLE cached, cached_toast, cached_unlogged, cached_temp CASCADE;
-DROP SEQUENCE cached_sequence;
 DROP VIEW block;

@@ -9,7 +9,7 @@ use pgrx::{pg_sys, spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{text, text_or_none};
-use crate::pg::backend::lock::{LOCK, lock_to_read};
+use crate::pg::backend::lock::LOCK;
 use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server::{self, data_directory, in_recovery};
@@ -47,7 +47,7 @@ impl Relation {
 
     /// Opens a relation to tell facts about it that need no right on the relation itself.
     pub(crate) fn open_for_facts(oid: pg_sys::Oid, function: &str) -> Result<Self> {
-        let relation = Self::open_as(oid, LOCK)?;
+        let relation = Self::open(oid)?;
         relation.check_kind(function)?;
         Ok(relation)
     }
@@ -59,14 +59,7 @@ impl Relation {
 
     /// Locks the owner before the relation, as every command that drops them does.
     pub(in crate::pg) fn open(oid: pg_sys::Oid) -> Result<Self> {
-        let mode = lock_to_read(oid);
-        let relation = Self::open_as(oid, mode)?;
-        // An oid can have been given to another relation before it was locked.
-        if lock_to_read(oid) != mode { Err(gone(oid)) } else { Ok(relation) }
-    }
-
-    fn open_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Result<Self> {
-        let held = Held::wait_for_as(oid, mode);
+        let held = Held::wait_for(oid);
         // SAFETY: gives NULL for a relation that is gone. It is locked.
         let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE) };
         if relation.is_null() {
@@ -128,7 +121,6 @@ impl Relation {
         match self.kind() {
             pg_sys::RELKIND_RELATION
             | pg_sys::RELKIND_INDEX
-            | pg_sys::RELKIND_SEQUENCE
             | pg_sys::RELKIND_TOASTVALUE
             | pg_sys::RELKIND_MATVIEW => {}
             pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_PARTITIONED_INDEX => {
@@ -148,6 +140,9 @@ impl Relation {
             }
             pg_sys::RELKIND_FOREIGN_TABLE => {
                 return Err(refuse("foreign table").hint("Probe the table on the server that has its data."));
+            }
+            pg_sys::RELKIND_SEQUENCE => {
+                return Err(Error::wrong_kind(format!("\"{name}\" is a sequence and has only one block")));
             }
             pg_sys::RELKIND_COMPOSITE_TYPE => return Err(refuse("composite type")),
             _ => return Err(refuse("relation of a kind that is unknown here")),
@@ -410,7 +405,7 @@ pub(crate) struct Held {
 impl Held {
     /// Takes the lock, unless it would have to be waited for.
     pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
-        Self::take_as(oid, lock_to_read(oid))
+        Self::take_as(oid, LOCK)
     }
 
     fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
@@ -427,14 +422,10 @@ impl Held {
 
     /// Takes the lock, and waits as long as that takes.
     pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
-        Self::wait_for_as(oid, lock_to_read(oid))
-    }
-
-    fn wait_for_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Self {
         let oids = with_owner(oid);
         // SAFETY: takes locks of the present transaction, whatever has become of the relation.
-        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, mode) });
-        Self { mode, oids }
+        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, LOCK) });
+        Self { mode: LOCK, oids }
     }
 }
 
@@ -452,7 +443,7 @@ impl Drop for Relation {
         if std::thread::panicking() {
             return; // The transaction is about to abort, which closes it.
         }
-        // SAFETY: opened in `open_as`, not closed since; the locks are given up only then.
+        // SAFETY: opened in `open`, not closed since; the locks are given up only then.
         unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE) };
     }
 }
