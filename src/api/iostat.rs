@@ -5,7 +5,7 @@ mod samples;
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Roots};
-use io_probe_core::machine::iostat::{self, SnapshotSeries, Watch};
+use io_probe_core::machine::iostat::{self, Sample, Watch};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_surface::function::OptionName;
@@ -40,7 +40,7 @@ fn io_probe_iostat(every: Option<SqlInterval>, count: Option<i32>, options: Opti
 
         let call = Begin::of(Probe::Iostat).beside_probes()?;
         match watched.sample(&call, every, count, length)? {
-            Some((series, stop)) => samples::of_series(&watched, &series, stop),
+            Some((samples, stop)) => samples::rows(&watched, &samples, stop),
             None => Ok(not_begun(&watched, Stop::Statement)),
         }
     })
@@ -110,7 +110,7 @@ impl Watched {
         every: Duration,
         samples: u32,
         length: Duration,
-    ) -> Result<Option<(SnapshotSeries, Option<Stop>)>> {
+    ) -> Result<Option<(Vec<Sample>, Option<Stop>)>> {
         let left = call.time_left();
         if left.is_zero() {
             return Ok(None);

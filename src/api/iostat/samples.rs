@@ -1,7 +1,7 @@
 //! What a device did in one interval, as columns.
 
 use io_probe_core::machine::device::{Activity, BlockDevice, Traffic};
-use io_probe_core::machine::iostat::{IntervalCounts, Sample, SnapshotSeries};
+use io_probe_core::machine::iostat::{IntervalCounts, Sample};
 use io_probe_core::run::budget::Stop;
 use io_probe_core::run::memory;
 use io_probe_surface::iostat::IostatRow;
@@ -13,14 +13,9 @@ use crate::error::Result;
 use crate::pg::backend::{interrupts, server};
 
 /// The rows of a run, by interval, then by device; without a device there is one for each interval.
-pub(super) fn of_series(
-    watched: &Watched,
-    series: &SnapshotSeries,
-    stop: Option<Stop>,
-) -> Result<Vec<IostatRow>> {
-    let samples = series.samples()?;
+pub(super) fn rows(watched: &Watched, samples: &[Sample], stop: Option<Stop>) -> Result<Vec<IostatRow>> {
     let mut rows = memory::list_of(samples.len() * watched.rows_a_sample())?;
-    for (number, sample) in (1..).zip(&samples) {
+    for (number, sample) in (1..).zip(samples) {
         interrupts::check();
         for index in 0..watched.rows_a_sample() {
             let device = watched.watch.devices().get(index).zip(sample.devices.get(index));
