@@ -49,14 +49,7 @@ SELECT device FROM io_probe_iostat_full(options => '{"device": "../../class/bloc
 SELECT device FROM io_probe_iostat_full(options => '{"device": "/dev/mapper/control"}');
 SELECT device FROM io_probe_iostat_full(options => '{"device": "/etc/passwd"}');
 \set VERBOSITY default
-DO $$
-DECLARE hint text;
-BEGIN
-  PERFORM io_probe_iostat_full(options => '{"device": "no such device"}');
-EXCEPTION WHEN invalid_parameter_value THEN
-  GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
-  RAISE NOTICE '%: %', SQLERRM, hint ~ '^The kernel''s names of the devices here are|^The kernel shows no device here';
-END $$;
+SELECT device FROM io_probe_iostat_full(options => '{"device": "no such device"}');
 -- arguments
 SELECT device FROM io_probe_iostat_full('9 ms');
 SELECT device FROM io_probe_iostat_full('0');

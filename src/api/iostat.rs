@@ -14,7 +14,6 @@ use pgrx::prelude::*;
 
 use super::device::leaves_of_server;
 use super::shared::Caveats;
-use crate::call::named::quoted;
 use crate::call::{Begin, Call, Options, Probe, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -25,8 +24,6 @@ pub(super) const MOST_ROWS: usize = 10_000;
 
 /// Shorter intervals would show the ticks of the kernel's clock.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
-
-const MOST_NAMES: usize = 20;
 
 #[pg_extern(sql = false)]
 fn io_probe_iostat(every: Option<SqlInterval>, count: Option<i32>, options: Option<JsonbText>) -> Rows {
@@ -131,13 +128,7 @@ impl Watched {
 /// A device by the kernel's name, with or without `/dev/` before it; links in `/dev` are not followed.
 fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
     BlockDevice::find(name.strip_prefix("/dev/").unwrap_or(name), roots).ok_or_else(|| {
-        let names = BlockDevice::names(roots);
-        let known: Vec<&str> = names.iter().map(String::as_str).take(MOST_NAMES).collect();
-        let more = if names.len() > known.len() { ", ..." } else { "" };
-        let hint = match known.as_slice() {
-            [] => "The kernel shows no device here.".to_owned(),
-            known => format!("The kernel's names of the devices here are {}{more}.", quoted(known)),
-        };
-        Error::invalid(format!("unknown device \"{name}\"")).hint(hint)
+        Error::invalid(format!("unknown device \"{name}\""))
+            .hint("io_probe_device() shows the devices of this server.")
     })
 }
