@@ -1,7 +1,7 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
-//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; the difference of two that
-//! follow each other in a run is a [`Sample`].
+//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; the difference of two
+//! that follow each other in a run is a [`Sample`].
 //!
 //! # Limitations and caveats
 //! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu) and
