@@ -160,7 +160,7 @@ BUFFERS = """SELECT count(*) FILTER (WHERE relfilenode = pg_relation_filenode('o
                     count(*) FILTER (WHERE relfilenode IN (pg_relation_filenode('probed'), pg_relation_filenode('probed_id'),
                                                            pg_relation_filenode('probed_key'))) AS own
              FROM pg_buffercache WHERE reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database())"""
-CACHED = "SELECT os_cached_bytes FROM io_probe_cache('probed') WHERE fork = 'main'"
+CACHED = "SELECT os_cached_bytes FROM io_probe_cache('probed')"
 
 
 def prepare_table(session, mib):

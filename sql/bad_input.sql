@@ -185,10 +185,10 @@ SELECT path FROM io_probe_seqscan_full('nothing'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('-'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full(4294967295); \echo :SQLSTATE
-SELECT fork FROM io_probe_cache(4294967295); \echo :SQLSTATE
-SELECT fork FROM io_probe_evict(4294967295); \echo :SQLSTATE
-SELECT fork FROM io_probe_cache(NULL); \echo :SQLSTATE
-SELECT fork FROM io_probe_evict(NULL); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_cache(4294967295); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_evict(4294967295); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_cache(NULL); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_evict(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full(NULL); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full(4294967295); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full(NULL); \echo :SQLSTATE
@@ -205,16 +205,18 @@ SELECT setting FROM io_probe_recommend_full(options => '{"max_bytes": 0}'); \ech
 SELECT setting FROM io_probe_recommend_full(4294967295); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full('plain_view'); \echo :SQLSTATE
 SELECT setting FROM io_probe_recommend_full('parted'); \echo :SQLSTATE
--- relations without storage
+-- relations without storage, or with hardly any
 SELECT path FROM io_probe_seqscan_full('plain_view'); \echo :SQLSTATE
+SELECT path FROM io_probe_seqscan_full('numbers'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_cache('numbers'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('elsewhere'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('composite'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('parted'); \echo :SQLSTATE
 SELECT path FROM io_probe_seqscan_full('parted_pkey'); \echo :SQLSTATE
-SELECT fork FROM io_probe_cache('plain_view'); \echo :SQLSTATE
-SELECT fork FROM io_probe_evict('plain_view'); \echo :SQLSTATE
-SELECT fork FROM io_probe_cache('parted'); \echo :SQLSTATE
-SELECT fork FROM io_probe_evict('parted'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_cache('plain_view'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_evict('plain_view'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_cache('parted'); \echo :SQLSTATE
+SELECT count(*) FROM io_probe_evict('parted'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('plain_view'); \echo :SQLSTATE
 SELECT path FROM io_probe_random_full('parted'); \echo :SQLSTATE
 SELECT depth FROM io_probe_depth_full('parted_pkey'); \echo :SQLSTATE

@@ -95,11 +95,11 @@ SELECT depth FROM io_probe_depth_full('swept', '{2}', '20 ms', options => '{"wai
 -- relations with nothing to measure are no error
 CREATE TABLE kind_empty (t text);
 SELECT depth, doubt, status, blks, iops, lat_us, best FROM io_probe_depth_full('kind_empty', '{1,4}');
-CREATE SEQUENCE kind_sequence;
+CREATE TABLE kind_single AS SELECT 1 AS one;
 CHECKPOINT;
 SELECT depth, iops, lat_us, best, status IN ('void', 'unsupported') OR blks = 20
          AND notes::text LIKE '%too few blocks for a rate%' AS why
-  FROM io_probe_depth_full('kind_sequence', '{1,4}');
+  FROM io_probe_depth_full('kind_single', '{1,4}');
 -- an index, a TOAST table, a temporary table
 CREATE INDEX swept_id ON swept (id);
 CREATE TABLE kind_toast (t text);
@@ -123,5 +123,4 @@ SELECT d.depth, d.status, d.blks, d.notes::text LIKE '%stopped: this statement h
 RESET pg_io_probe.max_duration;
 
 SET client_min_messages = warning;
-DROP TABLE swept, result, kind_empty, kind_toast, kind_temp;
-DROP SEQUENCE kind_sequence;
+DROP TABLE swept, result, kind_empty, kind_single, kind_toast, kind_temp;

@@ -41,8 +41,8 @@ SET pg_io_probe.scratch_reserve = 0;
 SELECT op FROM io_probe_ping_full(:toast, count => 2, every => '0', mode => 'pingpong', path => 'os');
 SELECT section FROM io_probe_sync_full(duration => '1 ms', sections => '{other_fd,no_sync}');
 SELECT DISTINCT section FROM io_probe_sync_full('pg_default', duration => '1 ms', depth => 4);
-SELECT fork FROM io_probe_cache('held_pkey');
-SELECT fork FROM io_probe_evict('held_pkey');
+SELECT count(*) FROM io_probe_cache('held_pkey');
+SELECT count(*) FROM io_probe_evict('held_pkey');
 SELECT * FROM left_behind;
 ROLLBACK;
 -- a cursor that has not been read to its end

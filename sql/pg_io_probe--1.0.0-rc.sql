@@ -84,7 +84,6 @@ COMMENT ON COLUMN io_probe_device_row.write_cache IS 'write back: the device has
 COMMENT ON COLUMN io_probe_device_row.status IS 'ok; unsupported: no block device is known behind the directory';
 
 CREATE TYPE io_probe_cache_row AS (
-    fork            text,
     blks_total      bigint,
     shared_blks     bigint,
     shared_pct      double precision,
@@ -93,18 +92,16 @@ CREATE TYPE io_probe_cache_row AS (
     os_dirty_bytes  bigint,
     hole_bytes      bigint
 );
-COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: one fork of the relation';
-COMMENT ON COLUMN io_probe_cache_row.fork IS 'main (the data), fsm, vm or init';
-COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the fork';
+COMMENT ON TYPE io_probe_cache_row IS 'Row of io_probe_cache: the relation, without its free space map and visibility map';
+COMMENT ON COLUMN io_probe_cache_row.blks_total IS 'Blocks of the relation';
 COMMENT ON COLUMN io_probe_cache_row.shared_blks IS 'Blocks in shared buffers (temporary table: in the session''s local buffers)';
-COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the fork in shared buffers; NULL if the fork is empty';
+COMMENT ON COLUMN io_probe_cache_row.shared_pct IS 'Percent of the relation in shared buffers; NULL if it is empty';
 COMMENT ON COLUMN io_probe_cache_row.os_cached_bytes IS 'Bytes in the OS cache; NULL on ZFS, which has its own cache';
-COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the fork in the OS cache; NULL if the fork is empty, and on ZFS';
+COMMENT ON COLUMN io_probe_cache_row.os_pct IS 'Percent of the relation in the OS cache; NULL if it is empty, and on ZFS';
 COMMENT ON COLUMN io_probe_cache_row.os_dirty_bytes IS 'Bytes in the OS cache that are not yet on storage; NULL before Linux 6.5';
 COMMENT ON COLUMN io_probe_cache_row.hole_bytes IS 'Bytes of holes (blocks never written), for which the device reads nothing';
 
 CREATE TYPE io_probe_evict_row AS (
-    fork               text,
     shared_blks_before bigint,
     shared_blks_after  bigint,
     os_bytes_before    bigint,
@@ -112,13 +109,12 @@ CREATE TYPE io_probe_evict_row AS (
     complete           boolean,
     notes              text[]
 );
-COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: one fork of the relation';
-COMMENT ON COLUMN io_probe_evict_row.fork IS 'main (the data), fsm, vm or init';
+COMMENT ON TYPE io_probe_evict_row IS 'Row of io_probe_evict: the relation, without its free space map and visibility map';
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_before IS 'Blocks in shared buffers before the call';
 COMMENT ON COLUMN io_probe_evict_row.shared_blks_after IS 'Blocks in shared buffers after the call; PostgreSQL 15 and 16 can''t evict them';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_before IS 'Bytes in the OS cache before the call';
 COMMENT ON COLUMN io_probe_evict_row.os_bytes_after IS 'Bytes in the OS cache after the call';
-COMMENT ON COLUMN io_probe_evict_row.complete IS 'Are both caches free of the fork now?';
+COMMENT ON COLUMN io_probe_evict_row.complete IS 'Are both caches free of the relation now?';
 COMMENT ON COLUMN io_probe_evict_row.notes IS 'Why something stayed in a cache';
 
 CREATE TYPE io_probe_progress_row AS (
@@ -134,7 +130,7 @@ COMMENT ON TYPE io_probe_progress_row IS 'Row of io_probe_progress: one running 
 COMMENT ON COLUMN io_probe_progress_row.pid IS 'Server process that runs the probe';
 COMMENT ON COLUMN io_probe_progress_row.relid IS 'Relation that the probe reads; NULL if there is none, or if it is in another database';
 COMMENT ON COLUMN io_probe_progress_row.probe IS 'Name of the probe: seqscan is io_probe_seqscan, and so on';
-COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork';
+COMMENT ON COLUMN io_probe_progress_row.path IS 'Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: NULL';
 COMMENT ON COLUMN io_probe_progress_row.done IS 'Blocks done on this path (seqscan, random, depth, evict), or requests (ping); others: turns, slices or intervals done';
 COMMENT ON COLUMN io_probe_progress_row.total IS 'Number of blocks, requests or turns in all; 0 if unknown. A limit may end the probe earlier';
 COMMENT ON COLUMN io_probe_progress_row.started_at IS 'When the call started';
@@ -1231,8 +1227,6 @@ CREATE TYPE io_probe_iostat_full_row AS (
     cpu_steal_pct        double precision,
     io_pressure_pct      double precision,
     io_pressure_full_pct double precision,
-    cgroup_rmib_s        double precision,
-    cgroup_wmib_s        double precision,
     sample               integer,
     elapsed_ms           double precision,
     doubt                text,
@@ -1268,8 +1262,6 @@ COMMENT ON COLUMN io_probe_iostat_full_row.cpu_idle_pct IS 'Percent of the CPU t
 COMMENT ON COLUMN io_probe_iostat_full_row.cpu_steal_pct IS 'Percent of the CPU time that the hypervisor gave to others';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_pct IS 'Percent of the interval in which a task waited for I/O (some of /proc/pressure/io)';
 COMMENT ON COLUMN io_probe_iostat_full_row.io_pressure_full_pct IS 'Percent of the interval in which all tasks that had work waited for I/O (full of /proc/pressure/io)';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_rmib_s IS 'MiB per second that the server''s cgroup read, a part of rmib_s; NULL without a cgroup that counts I/O';
-COMMENT ON COLUMN io_probe_iostat_full_row.cgroup_wmib_s IS 'MiB per second that the server''s cgroup wrote, a part of wmib_s; NULL without a cgroup that counts I/O';
 COMMENT ON COLUMN io_probe_iostat_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_iostat_full_row.elapsed_ms IS 'Measured length of the interval in ms';
 COMMENT ON COLUMN io_probe_iostat_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figures of the row';

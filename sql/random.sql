@@ -212,7 +212,7 @@ SELECT path, complete FROM io_probe_random_full('fetched', '{os}', options => '{
 CREATE TABLE kind_empty (t text);
 CREATE UNLOGGED TABLE kind_unlogged AS SELECT 1 AS one;
 CREATE MATERIALIZED VIEW kind_view AS SELECT * FROM fetched;
-CREATE SEQUENCE kind_sequence;
+CREATE TABLE kind_single AS SELECT 1 AS one;
 CREATE TABLE kind_toast (t text);
 ALTER TABLE kind_toast ALTER t SET STORAGE EXTERNAL;
 INSERT INTO kind_toast VALUES (repeat('x', 100000));
@@ -234,12 +234,12 @@ SELECT path, doubt, status, blks, complete FROM io_probe_random_full('kind_empty
 -- a single block is warm-up
 SELECT path, blks, complete, warmup_us > 0 AS warmup, iops, lat_us,
        notes::text LIKE '%too few blocks for a rate%' AS why
-  FROM io_probe_random_full('kind_sequence', '{server,os}');
+  FROM io_probe_random_full('kind_single', '{server,os}');
 -- holes count as fetched, and nowhere else (up to 15 there are none; whoever writes buffers back fills them)
 CREATE TABLE sparse AS SELECT i::char(1000) FROM generate_series(1, 2000) i;
-SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
+SELECT hole_bytes / 8192 AS before FROM io_probe_cache('sparse') \gset
 CREATE TEMP TABLE holes AS SELECT * FROM io_probe_random_full('sparse', '{os}');
-SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') WHERE fork = 'main' \gset
+SELECT hole_bytes / 8192 AS after FROM io_probe_cache('sparse') \gset
 SELECT blks = blks_total AS blks, complete, hole_blks BETWEEN :after AND :before AS hole_blks,
        (hole_blks > 0) = (notes::text LIKE '% reads of blocks that were never written to the file (holes)%') AS note,
        (shared_blks_hit + os_blks_hit + device_blks_read = blks - hole_blks) IS NOT FALSE AS others
@@ -267,8 +267,7 @@ SELECT path, status, blks BETWEEN 1 AND 0.2 * 50 + 2 AS half
 
 SET client_min_messages = warning;
 DROP SCHEMA "Odd ""schema" CASCADE;
-DROP TABLE fetched, large, own, result, kind_empty, kind_unlogged, kind_toast, kind_temp, sparse, holes CASCADE;
-DROP SEQUENCE kind_sequence;
+DROP TABLE fetched, large, own, result, kind_empty, kind_unlogged, kind_single, kind_toast, kind_temp, sparse, holes CASCADE;
 -- of the session's own buffers, too, the server pins only so many (PostgreSQL 15 and 16 pin none ahead)
 \c -
 SET temp_buffers = 100;

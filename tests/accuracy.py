@@ -150,7 +150,7 @@ class SharedBuffers(Accuracy):
         self.session.run(f"SELECT count(*) FROM dense WHERE ctid < '({BLOCKS // 2},0)'")
         resident = self.resident()
         self.assertGreaterEqual(resident, BLOCKS // 2)
-        cache = self.session.row("SELECT * FROM io_probe_cache('dense') WHERE fork = 'main'")
+        cache = self.session.row("SELECT * FROM io_probe_cache('dense')")
         self.assertEqual((cache["shared_blks"], cache["blks_total"]), (resident, BLOCKS))
         row = self.scan("server")
         self.assert_all_counted(row)
@@ -207,7 +207,7 @@ class OsCache(Accuracy):
             with self.subTest(what), self.cached(ranges):
                 bytes_cached = fincore(self.file())
                 self.assertEqual(bytes_cached, sum(length for _, length in ranges))
-                row = self.session.row("SELECT * FROM io_probe_cache('dense') WHERE fork = 'main'")
+                row = self.session.row("SELECT * FROM io_probe_cache('dense')")
                 self.assertEqual((row["os_cached_bytes"], row["os_dirty_bytes"]), (bytes_cached, 0))
                 for engine in engines(self.session):
                     self.session.run(f"SET pg_io_probe.engine = {engine}")
@@ -264,7 +264,7 @@ class OsCache(Accuracy):
         self.session.run("UPDATE dense SET id = -id WHERE abs(id) <= 50")
         self.scan("os")
         held = fincore(self.file())
-        row = self.session.row("SELECT * FROM io_probe_evict('dense') WHERE fork = 'main'")
+        row = self.session.row("SELECT * FROM io_probe_evict('dense')")
         assert_keeps(self, row["os_bytes_before"], held)
         self.assertEqual(row["os_bytes_after"], 0)
         self.assertEqual(fincore(self.file()), 0)

@@ -13,15 +13,15 @@ use crate::error::Result;
 use crate::pg::backend::descriptors::Reserved;
 use crate::pg::backend::interrupts::{self, Interrupts};
 use crate::pg::backend::{Rows, server};
-use crate::pg::storage::buffers::{self, ResidentBlocks};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::storage::buffers;
+use crate::pg::storage::relation::Relation;
 
 #[pg_extern(sql = false)]
 fn io_probe_cache(rel: Option<pg_sys::Oid>) -> Rows {
     Rows::answer(|| {
         let relation = Relation::open_for_facts(arguments::relation(rel)?, Probe::Cache.function())?;
-        let buffers = ResidentBlocks::of(&relation);
-        forks(&relation).map(|(fork, source)| cache_row(fork, &source, buffers.in_fork(fork))).collect()
+        let shared_blks = buffers::count_resident(&relation);
+        relation.source().iter().map(|source| cache_row(source, shared_blks)).collect()
     })
 }
 
@@ -30,11 +30,7 @@ fn io_probe_evict(rel: Option<pg_sys::Oid>) -> Rows {
     Rows::answer(|| evict(arguments::relation(rel)?))
 }
 
-fn forks(relation: &Relation) -> impl Iterator<Item = (Fork, RelationFiles)> {
-    Fork::ALL.into_iter().filter_map(|fork| Some((fork, relation.fork(fork)?)))
-}
-
-fn cache_row(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
+fn cache_row(source: &RelationFiles, shared_blks: u64) -> Result<CacheRow> {
     let _descriptors = Reserved::of(source);
     let hole_bytes = hole_bytes(source)?;
     let cached = match resident(source) {
@@ -45,7 +41,6 @@ fn cache_row(fork: Fork, source: &RelationFiles, shared_blks: u64) -> Result<Cac
     };
     let bytes = source.blocks() * u64::from(source.block_size());
     Ok(CacheRow {
-        fork: fork.name(),
         blks_total: source.blocks(),
         shared_blks,
         shared_pct: percent(shared_blks, source.blocks()),
@@ -95,44 +90,36 @@ fn evict(rel: pg_sys::Oid) -> Result<Vec<EvictRow>> {
     let (call, relation) = Begin::of(Probe::Evict).on_relation_beside_probes(rel)?;
     let interrupts = Interrupts::of(relation.locked());
     let mut should_stop = || call.should_stop(&interrupts);
-    let shared_before = ResidentBlocks::of(&relation);
-    let mut os_before = Vec::new();
-    for (fork, source) in forks(&relation) {
-        let _descriptors = Reserved::of(&source);
-        os_before.push((fork, resident(&source)?.cached_bytes));
-    }
+    let Some(source) = relation.source() else { return Ok(Vec::new()) };
+    let _descriptors = Reserved::of(&source);
+    let shared_blks_before = buffers::count_resident(&relation);
+    let os_bytes_before = resident(&source)?.cached_bytes;
     let mut stop = buffers::flush_and_evict(&relation, &mut should_stop);
-    let shared_after = ResidentBlocks::of(&relation);
-    let mut rows = Vec::new();
-    for (fork, os_bytes_before) in os_before {
-        let Some(source) = relation.fork(fork) else { continue };
-        let _descriptors = Reserved::of(&source);
-        if stop.is_none() {
-            call.progress.path(fork.name(), source.blocks());
-            stop = source
-                .evict(0..source.blocks(), &mut should_stop, &mut |blocks| call.progress.done(blocks))?;
-        }
-        let shared_blks_after = shared_after.in_fork(fork);
-        let os_bytes_after = resident(&source)?.cached_bytes;
-        let why_shared = why_in_buffers(&relation, stop).filter(|_| shared_blks_after > 0);
-        let why_os = (stop.is_none() && os_bytes_after > 0).then_some(STAYS_IN_OS_CACHE);
-        let about_others = (fork == Fork::Main).then(|| [relation.toast_note(), relation.indexes_note()]);
-        rows.push(EvictRow {
-            fork: fork.name(),
-            shared_blks_before: shared_before.in_fork(fork),
-            shared_blks_after,
-            os_bytes_before,
-            os_bytes_after,
-            complete: shared_blks_after == 0 && os_bytes_after == 0,
-            notes: stop
-                .map(|stop| stop.to_string())
-                .into_iter()
-                .chain(why_shared.into_iter().chain(why_os).map(str::to_owned))
-                .chain(about_others.into_iter().flatten().flatten())
-                .collect(),
-        });
+    let shared_blks_after = buffers::count_resident(&relation);
+    // It may have grown meanwhile.
+    let source = relation.source().unwrap_or(source);
+    if stop.is_none() {
+        call.progress.path("", source.blocks());
+        stop =
+            source.evict(0..source.blocks(), &mut should_stop, &mut |blocks| call.progress.done(blocks))?;
     }
-    Ok(rows)
+    let os_bytes_after = resident(&source)?.cached_bytes;
+    let why_shared = why_in_buffers(&relation, stop).filter(|_| shared_blks_after > 0);
+    let why_os = (stop.is_none() && os_bytes_after > 0).then_some(STAYS_IN_OS_CACHE);
+    let about_others = [relation.toast_note(), relation.indexes_note()];
+    Ok(vec![EvictRow {
+        shared_blks_before,
+        shared_blks_after,
+        os_bytes_before,
+        os_bytes_after,
+        complete: shared_blks_after == 0 && os_bytes_after == 0,
+        notes: stop
+            .map(|stop| stop.to_string())
+            .into_iter()
+            .chain(why_shared.into_iter().chain(why_os).map(str::to_owned))
+            .chain(about_others.into_iter().flatten())
+            .collect(),
+    }])
 }
 
 const STAYS_IN_OS_CACHE: &str =
@@ -151,7 +138,7 @@ fn why_in_buffers(relation: &Relation, stop: Option<Stop>) -> Option<&'static st
     }
 }
 
-/// Bytes of a fork that are in the OS cache; None where the kernel does not tell.
+/// Bytes of a relation that are in the OS cache; None where the kernel does not tell.
 pub(super) fn cached_bytes(source: &RelationFiles) -> Option<u64> {
     resident(source).ok().map(|found| found.cached_bytes)
 }

@@ -4,7 +4,6 @@ use io_probe_core::engine::{self, UringRefusal};
 use io_probe_core::files::direct_io;
 use io_probe_core::files::page_cache::{self, ResidencyMethod};
 use io_probe_core::machine::account;
-use io_probe_core::machine::cgroup::Cgroup;
 use io_probe_core::machine::device::{self, Roots};
 use io_probe_core::machine::pressure::Pressure;
 use io_probe_core::run::clock;
@@ -99,14 +98,7 @@ fn kernel() -> Vec<CheckRow> {
         "/proc/pressure/io can't be read",
         "The kernel needs CONFIG_PSI, and psi=1 on its command line if PSI is off by default.",
     );
-    let cgroup = Cgroup::find(&roots);
-    let counted = found_or(
-        cgroup.counts_io().then(|| cgroup.io_path().unwrap_or_default()),
-        "I/O of the server's cgroup",
-        cgroup.io_path().map_or("no cgroup is visible".into(), |path| format!("not counted: {path}")),
-        "To see the server's share of I/O, give it a cgroup that counts I/O (systemd: IOAccounting=yes).",
-    );
-    vec![kernel, residency, huge_pages, account, pressure, counted]
+    vec![kernel, residency, huge_pages, account, pressure]
 }
 
 /// What io_uring needs: for reads by the probes, and for `io_method = io_uring` of a server from 18 on.

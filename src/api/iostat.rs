@@ -5,7 +5,7 @@ mod samples;
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Roots};
-use io_probe_core::machine::iostat::{self, SnapshotSeries, Watch};
+use io_probe_core::machine::iostat::{self, Sample, Watch};
 use io_probe_core::run::budget::{Limits, Stop};
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_surface::function::OptionName;
@@ -14,7 +14,6 @@ use pgrx::prelude::*;
 
 use super::device::leaves_of_server;
 use super::shared::Caveats;
-use crate::call::named::quoted;
 use crate::call::{Begin, Call, Options, Probe, arguments};
 use crate::error::{Error, Result};
 use crate::gucs;
@@ -25,8 +24,6 @@ pub(super) const MOST_ROWS: usize = 10_000;
 
 /// Shorter intervals would show the ticks of the kernel's clock.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
-
-const MOST_NAMES: usize = 20;
 
 #[pg_extern(sql = false)]
 fn io_probe_iostat(every: Option<SqlInterval>, count: Option<i32>, options: Option<JsonbText>) -> Rows {
@@ -40,7 +37,7 @@ fn io_probe_iostat(every: Option<SqlInterval>, count: Option<i32>, options: Opti
 
         let call = Begin::of(Probe::Iostat).beside_probes()?;
         match watched.sample(&call, every, count, length)? {
-            Some((series, stop)) => samples::of_series(&watched, &series, stop),
+            Some((samples, stop)) => samples::rows(&watched, &samples, stop),
             None => Ok(not_begun(&watched, Stop::Statement)),
         }
     })
@@ -110,7 +107,7 @@ impl Watched {
         every: Duration,
         samples: u32,
         length: Duration,
-    ) -> Result<Option<(SnapshotSeries, Option<Stop>)>> {
+    ) -> Result<Option<(Vec<Sample>, Option<Stop>)>> {
         let left = call.time_left();
         if left.is_zero() {
             return Ok(None);
@@ -131,13 +128,7 @@ impl Watched {
 /// A device by the kernel's name, with or without `/dev/` before it; links in `/dev` are not followed.
 fn by_name(name: &str, roots: &Roots) -> Result<BlockDevice> {
     BlockDevice::find(name.strip_prefix("/dev/").unwrap_or(name), roots).ok_or_else(|| {
-        let names = BlockDevice::names(roots);
-        let known: Vec<&str> = names.iter().map(String::as_str).take(MOST_NAMES).collect();
-        let more = if names.len() > known.len() { ", ..." } else { "" };
-        let hint = match known.as_slice() {
-            [] => "The kernel shows no device here.".to_owned(),
-            known => format!("The kernel's names of the devices here are {}{more}.", quoted(known)),
-        };
-        Error::invalid(format!("unknown device \"{name}\"")).hint(hint)
+        Error::invalid(format!("unknown device \"{name}\""))
+            .hint("io_probe_device() shows the devices of this server.")
     })
 }

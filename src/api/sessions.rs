@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use io_probe_core::machine::device::{BlockDevice, Counters, Roots};
-use io_probe_core::machine::handed_reads::{HandedReads, HandedShare, HandedShares, OpenRead};
+use io_probe_core::machine::handed_reads::{HandedReads, HandedShare, HandedShares};
 use io_probe_core::machine::process_io::ProcessIo;
 use io_probe_core::run::clock::{Clock, Monotonic, nanoseconds};
 use io_probe_surface::sessions::SessionRow;
@@ -158,6 +158,7 @@ struct LastSeen {
 }
 
 /// Looks at what processes hand over to the I/O workers, and at processes that may end.
+#[derive(Default)]
 struct Glances {
     /// Is there something to see, and may the caller?
     sees: bool,
@@ -170,17 +171,7 @@ struct Glances {
 
 impl Glances {
     fn begin() -> Self {
-        Self { sees: server::reads_by_workers() && activity::sees_reads(), ..Self::none() }
-    }
-
-    fn none() -> Self {
-        Self {
-            sees: false,
-            handed: HandedReads::default(),
-            files: HashMap::new(),
-            last_seen: HashMap::new(),
-            next_look: 0,
-        }
+        Self { sees: server::reads_by_workers() && activity::sees_reads(), ..Self::default() }
     }
 
     /// Looks again and again until then, and forgets what was handed over and what had ended before.
@@ -225,9 +216,8 @@ impl Glances {
         self.next_look = began + nanoseconds(LOOK).max(took * LOOKING);
     }
 
-    fn add(&mut self, read: HandedRead) {
-        let HandedRead { pid, handle, generation, bytes, in_flight, file } = read;
-        self.handed.add(pid, OpenRead { handle, generation, bytes, in_flight });
+    fn add(&mut self, HandedRead { pid, read, file }: HandedRead) {
+        self.handed.add(pid, read);
         self.files.extend(file.map(|file| (pid, file)));
     }
 }
@@ -243,7 +233,7 @@ impl OtherProcesses {
     /// Bytes by kind of process since then, the most first. I/O workers are left out: they read for us, too.
     pub(super) fn moved(&self) -> Vec<(String, u64)> {
         let now = Look::take(&Devices(Vec::new()), self.0.processes.values());
-        let glances = Glances::none();
+        let glances = Glances::default();
         let interval = Interval::of(&self.0, &now, &glances);
         let mut by_kind: BTreeMap<String, u64> = BTreeMap::new();
         let workers = server::io_workers();

@@ -96,8 +96,7 @@ impl ProbedRelation {
         stop_if(self.source.evict(blocks, &mut should_stop, &mut |_| ())?)
     }
 
-    /// Evicts the whole relation, its other forks from shared buffers only. What others use of it is
-    /// written, too.
+    /// Evicts the whole relation. What others use of it is written, too.
     pub(crate) fn evict_all(&self, call: &Call) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);
         stop_if(buffers::flush_and_evict(&self.relation, &mut should_stop))?;

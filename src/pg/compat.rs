@@ -10,11 +10,8 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 
-pub(crate) use execution::TELLS_LOCAL_TIME;
-pub(super) use execution::{
-    QueryWatcher, check_stack_depth, count_row, io_ticks, nanoseconds, plan_as_text, walk_below,
-    watch_queries,
-};
+pub(crate) use execution::{TELLS_LOCAL_TIME, watch_queries};
+pub(super) use execution::{check_stack_depth, count_row, io_ticks, nanoseconds, plan_as_text, walk_below};
 pub(super) use planning::{CostEstimate, cost_estimate, watch_relations};
 pub(super) use reading::{
     Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, most_pinned, read_block,
@@ -70,11 +67,14 @@ pub(super) fn tagged_file(tag: &pg_sys::BufferTag) -> FileId {
     FileId { tablespace: t, database: d, number: n }
 }
 
-/// The path of a fork's first segment, relative to the data directory.
+/// The fork that has the relation's own blocks.
+pub(super) const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
+
+/// The path of a relation's first segment, relative to the data directory.
 ///
 /// # Safety
 /// `relation` must be open and have storage.
-pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> PathBuf {
+pub(super) unsafe fn first_segment(relation: pg_sys::Relation) -> PathBuf {
     // SAFETY: the caller vouches for the relation; the result is a C string that is ours to read.
     unsafe {
         let file = file_id(relation);
@@ -83,7 +83,7 @@ pub(super) unsafe fn fork_path(relation: pg_sys::Relation, fork: pg_sys::ForkNum
             file.tablespace,
             file.number,
             (*relation).rd_backend,
-            fork,
+            MAIN,
         );
         #[cfg(any(feature = "pg18", feature = "pg19"))]
         let path = path.str_.as_ptr();
@@ -264,7 +264,6 @@ pub(crate) const EVICTS_SHARED_BUFFERS: bool = cfg!(not(any(feature = "pg15", fe
 /// `relation` must be open and not temporary; `buffer` must be the number of a shared buffer.
 pub(super) unsafe fn pin_recent(
     relation: pg_sys::Relation,
-    fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
     buffer: pg_sys::Buffer,
 ) -> bool {
@@ -274,7 +273,7 @@ pub(super) unsafe fn pin_recent(
         let locator = (*relation).rd_node;
         #[cfg(not(feature = "pg15"))]
         let locator = (*relation).rd_locator;
-        pg_sys::ReadRecentBuffer(locator, fork, block, buffer)
+        pg_sys::ReadRecentBuffer(locator, MAIN, block, buffer)
     }
 }
 

@@ -69,19 +69,17 @@ row! {
 }
 
 row! {
-    /// one fork of the relation
+    /// the relation, without its free space map and visibility map
     row CacheRow "cache" everyday [] {
-        /// main (the data), fsm, vm or init
-        fork: &'static str,
-        /// Blocks of the fork
+        /// Blocks of the relation
         blks_total: u64,
         /// Blocks in shared buffers (temporary table: in the session's local buffers)
         shared_blks: u64,
-        /// Percent of the fork in shared buffers; NULL if the fork is empty
+        /// Percent of the relation in shared buffers; NULL if it is empty
         shared_pct: Option<f64>,
         /// Bytes in the OS cache; NULL on ZFS, which has its own cache
         os_cached_bytes: Option<u64>,
-        /// Percent of the fork in the OS cache; NULL if the fork is empty, and on ZFS
+        /// Percent of the relation in the OS cache; NULL if it is empty, and on ZFS
         os_pct: Option<f64>,
         /// Bytes in the OS cache that are not yet on storage; NULL before Linux 6.5
         os_dirty_bytes: Option<u64>,
@@ -91,10 +89,8 @@ row! {
 }
 
 row! {
-    /// one fork of the relation
+    /// the relation, without its free space map and visibility map
     row EvictRow "evict" everyday [] {
-        /// main (the data), fsm, vm or init
-        fork: &'static str,
         /// Blocks in shared buffers before the call
         shared_blks_before: u64,
         /// Blocks in shared buffers after the call; PostgreSQL 15 and 16 can't evict them
@@ -103,7 +99,7 @@ row! {
         os_bytes_before: u64,
         /// Bytes in the OS cache after the call
         os_bytes_after: u64,
-        /// Are both caches free of the fork now?
+        /// Are both caches free of the relation now?
         complete: bool,
         /// Why something stayed in a cache
         notes: Vec<String>,
@@ -119,7 +115,7 @@ row! {
         relid: Option<Relation>,
         /// Name of the probe: seqscan is io_probe_seqscan, and so on
         probe: Option<&'static str>,
-        /// Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: fork
+        /// Path that the probe measures now; sync: section; sustain: pattern; readahead: mode; evict: NULL
         path: Option<String>,
         /// Blocks done on this path (seqscan, random, depth, evict), or requests (ping); others: turns,
         /// slices or intervals done

@@ -70,12 +70,6 @@ row! {
         /// Percent of the interval in which all tasks that had work waited for I/O (full of
         /// /proc/pressure/io)
         io_pressure_full_pct: Option<f64>,
-        /// MiB per second that the server's cgroup read, a part of rmib_s; NULL without a cgroup that counts
-        /// I/O
-        cgroup_rmib_s: Option<f64>,
-        /// MiB per second that the server's cgroup wrote, a part of wmib_s; NULL without a cgroup that counts
-        /// I/O
-        cgroup_wmib_s: Option<f64>,
         /// Number of the interval, from 1
         sample: Option<u32>,
         /// Measured length of the interval in ms

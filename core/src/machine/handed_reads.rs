@@ -10,11 +10,13 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
+
 /// As many reads have to be seen in flight before what was fetched is shared out by them.
 const SIGHTINGS: u64 = 30;
 
 /// A request as one look finds it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub struct OpenRead {
     /// The handle.
     pub handle: i64,

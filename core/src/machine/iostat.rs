@@ -1,12 +1,12 @@
 //! What devices and processors did, interval by interval, as iostat -x shows it.
 //!
-//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; a [`SnapshotSeries`]
-//! holds those of one run, and the difference of two that follow each other is a [`Sample`].
+//! A [`Watch`] takes [`CounterSnapshot`]s of counters that the kernel keeps anyway; the difference of two
+//! that follow each other in a run is a [`Sample`].
 //!
 //! # Limitations and caveats
-//! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu), of
-//!   [`pressure`](crate::machine::pressure) and of [`cgroup`](crate::machine::cgroup) holds here.
-//! - All but the cgroup's figures are everyone's.
+//! - What holds for the counters of [`device`](crate::machine::device), of [`cpu`](crate::machine::cpu) and
+//!   of [`pressure`](crate::machine::pressure) holds here.
+//! - The figures are everyone's.
 //! - The files of one snapshot are read one after the other, some 0.1 ms in all: in intervals of a few
 //!   milliseconds the figures of one row fit each other less well.
 //!
@@ -19,9 +19,9 @@ mod tests;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use series::{SnapshotSeries, sample};
+pub use series::sample;
 
-use crate::machine::cgroup::{Cgroup, Moved};
+use crate::machine::cgroup::Cgroup;
 use crate::machine::cpu::{CpuShares, CpuTimes};
 use crate::machine::device::{Activity, BlockDevice, Counters, Roots};
 use crate::machine::pressure::{Pressure, PressureShares};
@@ -44,13 +44,7 @@ pub struct CounterSnapshot {
     moment_us: i64,
     cpu: Option<CpuTimes>,
     pressure: Option<Pressure>,
-    devices: Box<[DeviceSnapshot]>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct DeviceSnapshot {
-    counters: Option<Counters>,
-    moved: Option<Moved>,
+    devices: Box<[Option<Counters>]>,
 }
 
 /// What happened between two looks.
@@ -66,16 +60,7 @@ pub struct Sample {
     /// How much was waited for I/O; `None` where the kernel does not tell.
     pub pressure: Option<PressureShares>,
     /// What each device did, in the order of the [`Watch`].
-    pub devices: Vec<DeviceSample>,
-}
-
-/// What one device did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DeviceSample {
-    /// Its requests, everyone's.
-    pub requests: IntervalCounts,
-    /// Bytes that the cgroup of this process moved; `None` where that is not told apart.
-    pub cgroup: Option<Moved>,
+    pub devices: Vec<IntervalCounts>,
 }
 
 /// What the counters of a device say of an interval.
@@ -118,21 +103,16 @@ impl Watch {
     /// Looks now.
     pub fn look(&self) -> CounterSnapshot {
         let at = Monotonic.now();
-        let counters: Vec<Option<Counters>> = self.devices.iter().map(BlockDevice::counters).collect();
+        let devices = self.devices.iter().map(BlockDevice::counters).collect();
         let cpu = CpuTimes::read(&self.roots);
         let pressure = Pressure::read(&self.roots);
-        let moved = self.cgroup.moved(self.devices.iter().map(BlockDevice::number_in_cgroups));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         CounterSnapshot {
             at,
             moment_us: i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX),
             cpu,
             pressure,
-            devices: counters
-                .into_iter()
-                .zip(moved)
-                .map(|(counters, moved)| DeviceSnapshot { counters, moved })
-                .collect(),
+            devices,
         }
     }
 }
@@ -148,21 +128,19 @@ impl CounterSnapshot {
             length_ns,
             cpu: self.cpu.zip(earlier.cpu).and_then(|(now, before)| now.since(&before)),
             pressure: pressure.and_then(|(now, before)| now.since(&before, length_ns)),
-            devices: devices.map(|((now, before), known)| now.since(before, length_ns, *known)).collect(),
+            devices: devices.map(|((now, before), known)| counts(*now, *before, length_ns, *known)).collect(),
         }
     }
 }
 
-impl DeviceSnapshot {
-    fn since(&self, earlier: &DeviceSnapshot, length_ns: u64, is_known: bool) -> DeviceSample {
-        let requests = match (self.counters, earlier.counters) {
-            (Some(now), Some(before)) => now
-                .since(&before, length_ns as f64 / 1e6)
-                .map_or(IntervalCounts::Backwards, IntervalCounts::Activity),
-            (None, None) if !is_known => IntervalCounts::Nothing,
-            _ => IntervalCounts::Gone,
-        };
-        let cgroup = self.moved.zip(earlier.moved).and_then(|(now, before)| now.since(before));
-        DeviceSample { requests, cgroup }
+/// What a device did in an interval of this length, by its counters at the end and at the start of it.
+/// `is_known`: it has had counters, at the start or before.
+fn counts(now: Option<Counters>, before: Option<Counters>, length_ns: u64, is_known: bool) -> IntervalCounts {
+    match (now, before) {
+        (Some(now), Some(before)) => now
+            .since(&before, length_ns as f64 / 1e6)
+            .map_or(IntervalCounts::Backwards, IntervalCounts::Activity),
+        (None, None) if !is_known => IntervalCounts::Nothing,
+        _ => IntervalCounts::Gone,
     }
 }

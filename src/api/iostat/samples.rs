@@ -1,7 +1,7 @@
 //! What a device did in one interval, as columns.
 
 use io_probe_core::machine::device::{Activity, BlockDevice, Traffic};
-use io_probe_core::machine::iostat::{DeviceSample, IntervalCounts, Sample, SnapshotSeries};
+use io_probe_core::machine::iostat::{IntervalCounts, Sample};
 use io_probe_core::run::budget::Stop;
 use io_probe_core::run::memory;
 use io_probe_surface::iostat::IostatRow;
@@ -13,14 +13,9 @@ use crate::error::Result;
 use crate::pg::backend::{interrupts, server};
 
 /// The rows of a run, by interval, then by device; without a device there is one for each interval.
-pub(super) fn of_series(
-    watched: &Watched,
-    series: &SnapshotSeries,
-    stop: Option<Stop>,
-) -> Result<Vec<IostatRow>> {
-    let samples = series.samples()?;
+pub(super) fn rows(watched: &Watched, samples: &[Sample], stop: Option<Stop>) -> Result<Vec<IostatRow>> {
     let mut rows = memory::list_of(samples.len() * watched.rows_a_sample())?;
-    for (number, sample) in (1..).zip(&samples) {
+    for (number, sample) in (1..).zip(samples) {
         interrupts::check();
         for index in 0..watched.rows_a_sample() {
             let device = watched.watch.devices().get(index).zip(sample.devices.get(index));
@@ -45,9 +40,9 @@ pub(super) fn of_series(
 }
 
 /// What speaks against the figures of a device; None if no device is known.
-fn caveats(watched: &Watched, seen: Option<&DeviceSample>) -> Caveats {
+fn caveats(watched: &Watched, seen: Option<&IntervalCounts>) -> Caveats {
     let mut caveats = Caveats::default();
-    match seen.map(|seen| seen.requests) {
+    match seen {
         Some(IntervalCounts::Activity(activity)) => {
             if activity.util_is_doubtful() {
                 caveats.note(UTIL_DOUBTFUL);
@@ -73,11 +68,11 @@ fn caveats(watched: &Watched, seen: Option<&DeviceSample>) -> Caveats {
 fn row(
     number: u32,
     sample: &Sample,
-    device: Option<(&BlockDevice, &DeviceSample)>,
+    device: Option<(&BlockDevice, &IntervalCounts)>,
     caveats: Caveats,
 ) -> IostatRow {
     let (device, seen) = device.unzip();
-    let activity = match seen.map(|seen| &seen.requests) {
+    let activity = match seen {
         Some(IntervalCounts::Activity(activity)) => Some(activity),
         _ => None,
     };
@@ -86,8 +81,6 @@ fn row(
     let discards = activity.and_then(|a| Some(Rates::of(a.discards.as_ref()?, a))).unwrap_or_default();
     let flushes = activity.and_then(|a| Some(Rates::of(a.flushes.as_ref()?, a))).unwrap_or_default();
     let (cpu, pressure) = (sample.cpu.as_ref(), sample.pressure.as_ref());
-    let cgroup = seen.and_then(|seen| seen.cgroup).filter(|_| sample.length_ns > 0);
-    let mib_s = |bytes: u64| mib(bytes as f64 * 1e9 / sample.length_ns as f64);
     IostatRow {
         caveats: caveats.columns(),
         sampled_at: Some(server::timestamp_of_unix(sample.ended_us)),
@@ -118,8 +111,6 @@ fn row(
         cpu_steal_pct: cpu.map(|cpu| figure(cpu.steal_pct)),
         io_pressure_pct: pressure.map(|pressure| figure(pressure.some_pct)),
         io_pressure_full_pct: pressure.and_then(|pressure| pressure.full_pct).map(figure),
-        cgroup_rmib_s: cgroup.map(|moved| mib_s(moved.read_bytes)),
-        cgroup_wmib_s: cgroup.map(|moved| mib_s(moved.written_bytes)),
         sample: Some(number),
         elapsed_ms: Some(ms(sample.length_ns)),
     }

@@ -29,16 +29,13 @@ const LOOK_AT_LOCKS: Duration = Duration::from_secs(1);
 /// What a probe on some relations asks between requests.
 pub(crate) struct Interrupts {
     relations: Vec<pg_sys::Oid>,
-    /// The weakest lock on them that it keeps others from.
-    kept_out: pg_sys::LOCKMODE,
     looked: Cell<Instant>,
 }
 
 impl Interrupts {
     /// The interrupts of a probe that keeps others from strong locks on these relations.
     pub(crate) fn of(relations: Vec<pg_sys::Oid>) -> Self {
-        let kept_out = lock::least_mode_kept_out(&relations);
-        Self { relations, kept_out, looked: Cell::new(Instant::now()) }
+        Self { relations, looked: Cell::new(Instant::now()) }
     }
 
     /// Handles pending interrupts, which may leave by unwinding or end the process, and goes on if they
@@ -50,7 +47,7 @@ impl Interrupts {
             return None;
         }
         self.looked.set(Instant::now());
-        lock::someone_waits_for(&self.relations, self.kept_out).then_some(Stop::LockWaiter)
+        lock::someone_waits_for(&self.relations).then_some(Stop::LockWaiter)
     }
 }
 

@@ -122,29 +122,14 @@ fn key(tag: &pg_sys::LOCKTAG) -> (u8, u32, u32, u32, u16) {
     (tag.locktag_type, tag.locktag_field1, tag.locktag_field2, tag.locktag_field3, tag.locktag_field4)
 }
 
-/// The lock that a probe takes on a relation.
+/// The lock that a probe takes on a relation. Under it the files stay as they are.
 pub(in crate::pg) const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-/// The lock of nextval(). Readers of a sequence do not keep ALTER SEQUENCE from giving it another file.
-const SEQUENCE_LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+/// The only lock that it keeps others from. A session that waits for another one does not wait for the probe.
+const KEPT_OUT: pg_sys::LOCKMODE = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
 
-/// The lock under which a relation's files stay as they are.
-pub(in crate::pg) fn lock_to_read(oid: pg_sys::Oid) -> pg_sys::LOCKMODE {
-    // SAFETY: a catalog lookup, which gives 0 for what does not exist.
-    let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
-    if kind == pg_sys::RELKIND_SEQUENCE { SEQUENCE_LOCK } else { LOCK }
-}
-
-/// The weakest lock that a probe of these keeps others from. A session that waits for a weaker one does not
-/// wait for the probe.
-pub(in crate::pg) fn least_mode_kept_out(relations: &[pg_sys::Oid]) -> pg_sys::LOCKMODE {
-    let has_sequence = relations.iter().any(|&oid| lock_to_read(oid) == SEQUENCE_LOCK);
-    let least = if has_sequence { pg_sys::ShareLock } else { pg_sys::AccessExclusiveLock };
-    least as pg_sys::LOCKMODE
-}
-
-/// Does another process wait for a lock of at least this mode on one of these relations? Takes 8 to 18 us on
-/// a quiet server. (LockHasWaitersRelation knows no lock taken by the fast path.)
-pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid], least: pg_sys::LOCKMODE) -> bool {
+/// Does another process wait for a lock on one of these relations that a probe keeps it from? Takes 8 to
+/// 18 us on a quiet server. (LockHasWaitersRelation knows no lock taken by the fast path.)
+pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid]) -> bool {
     if relations.is_empty() {
         return false;
     }
@@ -152,7 +137,7 @@ pub(in crate::pg) fn someone_waits_for(relations: &[pg_sys::Oid], least: pg_sys:
     let database = unsafe { pg_sys::MyDatabaseId };
     find(|lock| {
         let tag = &lock.locktag;
-        lock.waitLockMode >= least
+        lock.waitLockMode == KEPT_OUT
             && tag.locktag_type == pg_sys::LockTagType::LOCKTAG_RELATION as u8
             && (tag.locktag_field1 == 0 || tag.locktag_field1 == database.to_u32())
             && relations.iter().any(|oid| oid.to_u32() == tag.locktag_field2)

@@ -59,7 +59,7 @@ impl Progress {
         progress
     }
 
-    /// A new path begins, or a section, mode or fork, whose name has at most 32 bytes. The wait event stays
+    /// A new path begins, or a section or mode, whose name has at most 32 bytes. The wait event stays
     /// until the next path: reads past the server set none of their own. Those through the server do, and
     /// leave none behind.
     pub(crate) fn path(&self, path: &str, total: u64) {

@@ -29,15 +29,10 @@ pub(crate) fn present() -> Timestamp {
     Timestamp(moment())
 }
 
-/// The present time as the server prints it.
+/// The present time as the server prints it, in the session's time zone.
 pub(crate) fn now() -> String {
-    timestamp(moment())
-}
-
-/// A moment as the server prints it, in the session's time zone.
-pub(crate) fn timestamp(moment: pg_sys::TimestampTz) -> String {
     // SAFETY: the result is a static buffer, copied at once.
-    unsafe { text(pg_sys::timestamptz_to_str(moment)) }
+    unsafe { text(pg_sys::timestamptz_to_str(moment())) }
 }
 
 /// A moment in microseconds since 1970 began (UTC).

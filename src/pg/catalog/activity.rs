@@ -1,5 +1,6 @@
 //! What pg_stat_activity shows the caller, and what the I/O workers read for whom.
 
+use io_probe_core::machine::handed_reads::OpenRead;
 use serde::Deserialize;
 
 use crate::pg::backend::{names, server};
@@ -62,12 +63,8 @@ pub(crate) fn activities(pids: &[i32]) -> Vec<Activity> {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct HandedRead {
     pub(crate) pid: i32,
-    /// The handle of the process, and how often that was used before.
-    pub(crate) handle: i64,
-    pub(crate) generation: i64,
-    pub(crate) bytes: u64,
-    /// Has it begun, and not ended?
-    pub(crate) in_flight: bool,
+    #[serde(flatten)]
+    pub(crate) read: OpenRead,
     pub(crate) file: Option<String>,
 }
 

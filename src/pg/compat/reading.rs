@@ -4,11 +4,9 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::compat::MAIN;
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 use crate::pg::settings;
-
-/// The fork that is read: the one with the relation's data.
-const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
 pub(in crate::pg) trait Blocks {
     /// All is ready; the first read comes next.

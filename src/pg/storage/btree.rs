@@ -9,7 +9,7 @@ use io_probe_core::files::btree::{LeafPage, children, leaf, root};
 use pgrx::pg_sys;
 
 use crate::pg::backend::interrupts;
-use crate::pg::compat;
+use crate::pg::compat::{self, MAIN};
 
 /// Leaves that are read at most for a sample: a btree may have empty ones.
 const MOST_PAGES: u32 = 32;
@@ -24,7 +24,7 @@ const MOST_LEVELS: usize = 16;
 /// `index` must be an open btree index.
 pub(in crate::pg) unsafe fn samples(index: pg_sys::Relation, places: u32, entries: usize) -> Vec<Vec<u64>> {
     // SAFETY: the caller vouches for the index.
-    let blocks = unsafe { pg_sys::RelationGetNumberOfBlocksInFork(index, pg_sys::ForkNumber::MAIN_FORKNUM) };
+    let blocks = unsafe { pg_sys::RelationGetNumberOfBlocksInFork(index, MAIN) };
     let (mut starts, mut samples) = (Vec::new(), Vec::new());
     // Where a place has no entries, as among nulls, another one is taken that lies between.
     for shift in [2, 0, 3, 1] {

@@ -12,8 +12,8 @@ use pgrx::pg_sys;
 use crate::error::or_raise;
 use crate::pg::backend::interrupts;
 pub(crate) use crate::pg::compat::EVICTS_SHARED_BUFFERS;
-use crate::pg::compat::{self, buffer_state};
-use crate::pg::storage::relation::{Fork, Relation};
+use crate::pg::compat::{self, MAIN, buffer_state};
+use crate::pg::storage::relation::Relation;
 
 /// The server's counters of blocks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,20 +51,13 @@ impl Usage {
 struct Page {
     /// Number of the shared buffer; without a meaning for one of the session's own.
     buffer: pg_sys::Buffer,
-    fork: pg_sys::ForkNumber::Type,
     block: pg_sys::BlockNumber,
     is_dirty: bool,
     /// Was it used more than once lately, as the clock sweep counts?
     is_used_again: bool,
 }
 
-impl Page {
-    fn is_of_main_fork(&self) -> bool {
-        self.fork == Fork::Main.number()
-    }
-}
-
-/// The pages of a relation in shared buffers, or in the session's own for a temporary table. Looks at all
+/// The blocks of a relation in shared buffers, or in the session's own for a temporary table. Looks at all
 /// buffer headers without locking them: a count to inform, as that of pg_buffercache is.
 fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
     // SAFETY: the relation is open; the sizes are set at server start.
@@ -90,7 +83,7 @@ fn resident_pages(relation: &Relation) -> impl Iterator<Item = Page> {
     })
 }
 
-/// The page that a buffer holds now, if it is one of this relation's.
+/// The page that a buffer holds now, if it is one of this relation's blocks.
 ///
 /// # Safety
 /// `header` must be that of the buffer.
@@ -107,29 +100,16 @@ unsafe fn page_in(
             std::ptr::read_volatile(&raw const (*header).state.value),
         )
     };
-    let found = state & buffer_state::VALID != 0 && compat::tagged_file(&tag) == file;
+    let is_valid = state & buffer_state::VALID != 0;
+    let found = is_valid && tag.forkNum == MAIN && compat::tagged_file(&tag) == file;
     let is_dirty = state & buffer_state::DIRTY != 0;
     let is_used_again = buffer_state::uses(state) > 1;
-    found.then_some(Page { buffer, fork: tag.forkNum, block: tag.blockNum, is_dirty, is_used_again })
+    found.then_some(Page { buffer, block: tag.blockNum, is_dirty, is_used_again })
 }
 
-/// How many blocks of each fork are in buffers.
-pub(crate) struct ResidentBlocks([u64; Fork::Init as usize + 1]);
-
-impl ResidentBlocks {
-    pub(crate) fn of(relation: &Relation) -> Self {
-        let mut counts = Self(Default::default());
-        for page in resident_pages(relation) {
-            if let Some(count) = counts.0.get_mut(page.fork as usize) {
-                *count += 1;
-            }
-        }
-        counts
-    }
-
-    pub(crate) fn in_fork(&self, fork: Fork) -> u64 {
-        self.0[fork as usize]
-    }
+/// How many blocks of a relation are in buffers.
+pub(crate) fn count_resident(relation: &Relation) -> u64 {
+    resident_pages(relation).count() as u64
 }
 
 /// The blocks of a relation that are in buffers, looked up when they are first asked for.
@@ -146,7 +126,7 @@ impl<'a> Resident<'a> {
 
     pub(in crate::pg) fn blocks(&self) -> &[pg_sys::BlockNumber] {
         self.blocks.get_or_init(|| {
-            let pages = resident_pages(self.relation).filter(Page::is_of_main_fork);
+            let pages = resident_pages(self.relation);
             let mut blocks = or_raise(memory::collect(pages.map(|page| page.block)));
             blocks.sort_unstable();
             blocks.dedup();
@@ -220,7 +200,7 @@ fn flush(relation: &Relation, page: Page) {
     // SAFETY: the relation is open; the number is that of a shared buffer, which is pinned and locked while
     // it is written.
     unsafe {
-        if compat::pin_recent(relation.as_ptr(), page.fork, page.block, page.buffer) {
+        if compat::pin_recent(relation.as_ptr(), page.block, page.buffer) {
             compat::lock_to_flush(page.buffer);
             pg_sys::FlushOneBuffer(page.buffer);
             pg_sys::UnlockReleaseBuffer(page.buffer);
@@ -238,7 +218,7 @@ pub(crate) fn evict_blocks(
     if !can_evict(relation) {
         return flush_and_evict(relation, should_stop);
     }
-    let is_wanted = |page: &Page| page.is_of_main_fork() && blocks.contains(&page.block.into());
+    let is_wanted = |page: &Page| blocks.contains(&page.block.into());
     evict_pages(relation, is_wanted, should_stop)
 }
 

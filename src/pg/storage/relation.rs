@@ -9,11 +9,11 @@ use pgrx::{pg_sys, spi};
 
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{text, text_or_none};
-use crate::pg::backend::lock::{LOCK, lock_to_read};
+use crate::pg::backend::lock::LOCK;
 use crate::pg::backend::names;
 use crate::pg::backend::nodes::elements;
 use crate::pg::backend::server::{self, data_directory, in_recovery};
-use crate::pg::compat;
+use crate::pg::compat::{self, MAIN};
 use crate::pg::storage::expressions;
 use crate::pg::storage::tablespace::Tablespace;
 
@@ -24,33 +24,6 @@ pub(crate) struct Relation {
     held: Held,
     /// The lock that [`Relation::open_to_plan`] takes besides.
     _unchanged: Option<Held>,
-}
-
-/// The server's kinds of files of a relation. The blocks of the main fork are the relation's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub(crate) enum Fork {
-    Main = pg_sys::ForkNumber::MAIN_FORKNUM,
-    FreeSpace = pg_sys::ForkNumber::FSM_FORKNUM,
-    Visibility = pg_sys::ForkNumber::VISIBILITYMAP_FORKNUM,
-    Init = pg_sys::ForkNumber::INIT_FORKNUM,
-}
-
-impl Fork {
-    pub(crate) const ALL: [Self; 4] = [Self::Main, Self::FreeSpace, Self::Visibility, Self::Init];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::FreeSpace => "fsm",
-            Self::Visibility => "vm",
-            Self::Init => "init",
-        }
-    }
-
-    pub(in crate::pg) fn number(self) -> pg_sys::ForkNumber::Type {
-        self as pg_sys::ForkNumber::Type
-    }
 }
 
 /// Most indexes of a table that queries are planned of: the server has room for some thousand locks in all.
@@ -74,7 +47,7 @@ impl Relation {
 
     /// Opens a relation to tell facts about it that need no right on the relation itself.
     pub(crate) fn open_for_facts(oid: pg_sys::Oid, function: &str) -> Result<Self> {
-        let relation = Self::open_as(oid, LOCK)?;
+        let relation = Self::open(oid)?;
         relation.check_kind(function)?;
         Ok(relation)
     }
@@ -86,14 +59,7 @@ impl Relation {
 
     /// Locks the owner before the relation, as every command that drops them does.
     pub(in crate::pg) fn open(oid: pg_sys::Oid) -> Result<Self> {
-        let mode = lock_to_read(oid);
-        let relation = Self::open_as(oid, mode)?;
-        // An oid can have been given to another relation before it was locked.
-        if lock_to_read(oid) != mode { Err(gone(oid)) } else { Ok(relation) }
-    }
-
-    fn open_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Result<Self> {
-        let held = Held::wait_for_as(oid, mode);
+        let held = Held::wait_for(oid);
         // SAFETY: gives NULL for a relation that is gone. It is locked.
         let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE) };
         if relation.is_null() {
@@ -155,7 +121,6 @@ impl Relation {
         match self.kind() {
             pg_sys::RELKIND_RELATION
             | pg_sys::RELKIND_INDEX
-            | pg_sys::RELKIND_SEQUENCE
             | pg_sys::RELKIND_TOASTVALUE
             | pg_sys::RELKIND_MATVIEW => {}
             pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_PARTITIONED_INDEX => {
@@ -176,6 +141,9 @@ impl Relation {
             pg_sys::RELKIND_FOREIGN_TABLE => {
                 return Err(refuse("foreign table").hint("Probe the table on the server that has its data."));
             }
+            pg_sys::RELKIND_SEQUENCE => {
+                return Err(Error::wrong_kind(format!("\"{name}\" is a sequence and has only one block")));
+            }
             pg_sys::RELKIND_COMPOSITE_TYPE => return Err(refuse("composite type")),
             _ => return Err(refuse("relation of a kind that is unknown here")),
         }
@@ -188,27 +156,22 @@ impl Relation {
         Ok(())
     }
 
-    /// Its blocks in files; None where these are gone.
+    /// Its blocks, those of the main fork, in files; None where these are gone.
     pub(crate) fn source(&self) -> Option<RelationFiles> {
-        self.fork(Fork::Main)
+        // SAFETY: the relation is open and has storage.
+        unsafe {
+            if !pg_sys::smgrexists(compat::storage_manager(self.relation), MAIN) {
+                return None;
+            }
+            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, MAIN);
+            let path = compat::first_segment(self.relation);
+            Some(RelationFiles::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
+        }
     }
 
     /// How many blocks it has.
     pub(crate) fn blocks(&self) -> u64 {
         self.source().map_or(0, |source| source.blocks())
-    }
-
-    /// A fork as blocks in files; None where the relation has no such fork.
-    pub(crate) fn fork(&self, fork: Fork) -> Option<RelationFiles> {
-        // SAFETY: the relation is open and has storage.
-        unsafe {
-            if !pg_sys::smgrexists(compat::storage_manager(self.relation), fork.number()) {
-                return None;
-            }
-            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(self.relation, fork.number());
-            let path = compat::fork_path(self.relation, fork.number());
-            Some(RelationFiles::new(path, pg_sys::BLCKSZ, pg_sys::RELSEG_SIZE, blocks.into()))
-        }
     }
 
     /// Says how much of a table's values lies in its TOAST table, which is not among its own blocks.
@@ -229,7 +192,7 @@ impl Relation {
 
     pub(crate) fn directory(&self) -> PathBuf {
         // SAFETY: the relation is open and has storage.
-        let path = unsafe { compat::fork_path(self.relation, Fork::Main.number()) };
+        let path = unsafe { compat::first_segment(self.relation) };
         data_directory().join(path).parent().map_or_else(data_directory, PathBuf::from)
     }
 
@@ -442,7 +405,7 @@ pub(crate) struct Held {
 impl Held {
     /// Takes the lock, unless it would have to be waited for.
     pub(crate) fn take(oid: pg_sys::Oid) -> Option<Self> {
-        Self::take_as(oid, lock_to_read(oid))
+        Self::take_as(oid, LOCK)
     }
 
     fn take_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Option<Self> {
@@ -459,14 +422,10 @@ impl Held {
 
     /// Takes the lock, and waits as long as that takes.
     pub(crate) fn wait_for(oid: pg_sys::Oid) -> Self {
-        Self::wait_for_as(oid, lock_to_read(oid))
-    }
-
-    fn wait_for_as(oid: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> Self {
         let oids = with_owner(oid);
         // SAFETY: takes locks of the present transaction, whatever has become of the relation.
-        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, mode) });
-        Self { mode, oids }
+        oids.iter().for_each(|oid| unsafe { pg_sys::LockRelationOid(*oid, LOCK) });
+        Self { mode: LOCK, oids }
     }
 }
 
@@ -484,7 +443,7 @@ impl Drop for Relation {
         if std::thread::panicking() {
             return; // The transaction is about to abort, which closes it.
         }
-        // SAFETY: opened in `open_as`, not closed since; the locks are given up only then.
+        // SAFETY: opened in `open`, not closed since; the locks are given up only then.
         unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE) };
     }
 }

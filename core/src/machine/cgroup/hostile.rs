@@ -1,7 +1,7 @@
 //! For `crate::hostile`: what holds for any text in the files of a group.
 
+use super::limits;
 use super::place::{self, Version};
-use super::{Moved, limits, moved_of};
 use crate::machine::device::DeviceNumber;
 
 /// Reads one text as each of the files that have a line for each device, and as `/proc/self/cgroup`.
@@ -16,18 +16,6 @@ pub(crate) fn lines(text: &str, device: Option<DeviceNumber>) {
         }
     }
     let Some(device) = device else { return };
-    if let Some(moved) = moved_of(Version::V1, text, device) {
-        let printed = format!(
-            "{device} Read {}\n{device} Write {}\n{device} Total 1",
-            moved.read_bytes, moved.written_bytes
-        );
-        assert_eq!(moved_of(Version::V1, &printed, device), Some(moved));
-        assert_eq!(moved.since(moved), Some(Moved::default()));
-    }
-    let moved = moved_of(Version::V2, text, device).expect("nothing, if not more");
-    let printed = format!("{device} rbytes={} wbytes={} rios=1", moved.read_bytes, moved.written_bytes);
-    assert_eq!(moved_of(Version::V2, &printed, device), Some(moved));
-
     let keys = ["rbps", "wbps", "riops", "wiops"];
     let found = keys.map(|key| limits::of_io_max(text, device, key));
     let [rbps, wbps, riops, wiops] =

@@ -18,17 +18,6 @@ pub(super) struct Hierarchy {
     pub version: Version,
     /// The directory of its group, then those above it, as far as they are visible.
     pub levels: Vec<PathBuf>,
-    /// Whether its group is the uppermost of the machine.
-    pub is_root: bool,
-    /// The path of its group as `/proc/self/cgroup` shows it.
-    path: String,
-}
-
-impl Hierarchy {
-    pub fn describe(&self) -> String {
-        let version = if self.version == Version::V1 { 1 } else { 2 };
-        format!("version {version}, {}", self.path)
-    }
 }
 
 /// The place of this process in the hierarchy of each of these controllers, by their names in version 1.
@@ -71,11 +60,6 @@ fn place(version: Version, path: &str, mount: &Mount, roots: &Roots) -> Option<H
         Err(_) => mount.mount_point.clone(),
     };
     let levels: Vec<PathBuf> = below.ancestors().map(|part| top.join(part)).collect();
-    let directory = levels.first().filter(|directory| directory.is_dir())?;
-    // Inside a namespace the path says `/` of a group that is not the uppermost. These files tell.
-    let is_root = match version {
-        Version::V1 => directory.join("release_agent").exists(),
-        Version::V2 => !directory.join("cgroup.events").exists(),
-    };
-    Some(Hierarchy { version, levels, is_root, path: path.to_owned() })
+    levels.first().filter(|directory| directory.is_dir())?;
+    Some(Hierarchy { version, levels })
 }

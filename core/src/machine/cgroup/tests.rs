@@ -40,31 +40,8 @@ fn first(own: &str, root: &str) -> Fixture {
     fixture
 }
 
-fn moved(fixture: &Fixture, device: &str) -> Option<Moved> {
-    Cgroup::find(&fixture.roots()).moved([Some(number(device))].into_iter()).pop().flatten()
-}
-
-#[test]
-fn version_2_counts_by_device() {
-    let fixture = second();
-    assert_eq!(moved(&fixture, "254:0"), None, "the controller is not enabled");
-    assert!(!Cgroup::find(&fixture.roots()).counts_io());
-    fixture.file(
-        format!("{OWN_V2}/io.stat"),
-        "8:16 rbytes=7 wbytes=9 rios=1 wios=1 dbytes=0 dios=0\n254:0 rbytes=90430464 wbytes=299008000 \
-         rios=8950 wios=1252 dbytes=50331648 dios=3021\n7:1 7:0 254:32 rbytes=5 wbytes=6\n254:16 ",
-    );
-    let expected = Moved { read_bytes: 90_430_464, written_bytes: 299_008_000 };
-    assert_eq!(moved(&fixture, "254:0"), Some(expected));
-    assert_eq!(moved(&fixture, "254:16"), Some(Moved::default()), "an old kernel's line without numbers");
-    // Such a line may go on with the next device.
-    assert_eq!(moved(&fixture, "254:32"), Some(Moved { read_bytes: 5, written_bytes: 6 }));
-    assert_eq!(["7:0", "7:1"].map(|device| moved(&fixture, device)), [Some(Moved::default()); 2]);
-    assert_eq!(moved(&fixture, "254:1"), Some(Moved::default()), "nothing was moved there yet");
-    let cgroup = Cgroup::find(&fixture.roots());
-    assert!(cgroup.counts_io());
-    assert_eq!(cgroup.moved([None].into_iter()), [None]);
-    assert_eq!(cgroup.io_path().as_deref(), Some("version 2, /system.slice/postgresql.service"));
+fn has_limits(fixture: &Fixture, device: &str) -> bool {
+    !Cgroup::find(&fixture.roots()).io_limits("disk", number(device)).is_empty()
 }
 
 #[test]
@@ -121,19 +98,6 @@ fn limits_beyond_the_machine_bind_nothing() {
 fn version_1_has_files_of_its_own() {
     let fixture = first("/pg", "/");
     let blkio = "sys/fs/cgroup/blkio";
-    fixture.file(format!("{blkio}/release_agent"), "");
-    fixture.file(
-        format!("{blkio}/pg/blkio.throttle.io_service_bytes"),
-        "7:0 Read 100\n7:0 Write 4096\n7:0 Sync 1\n7:0 Total 4196\nTotal 4196",
-    );
-    assert_eq!(moved(&fixture, "7:0"), Some(Moved { read_bytes: 100, written_bytes: 4096 }));
-    assert_eq!(moved(&fixture, "7:1"), None, "not counted there");
-    fixture.file(
-        format!("{blkio}/pg/blkio.throttle.io_service_bytes_recursive"),
-        "7:0 Read 300\n7:0 Write 8192\nTotal 8492",
-    );
-    assert_eq!(moved(&fixture, "7:0"), Some(Moved { read_bytes: 300, written_bytes: 8192 }));
-
     fixture.file(format!("{blkio}/pg/blkio.throttle.read_bps_device"), "7:0 20971520");
     fixture.file(format!("{blkio}/blkio.throttle.read_bps_device"), "7:0 10485760");
     fixture.file(format!("{blkio}/pg/blkio.throttle.write_iops_device"), "7:0 30\n7:1 20");
@@ -142,7 +106,6 @@ fn version_1_has_files_of_its_own() {
     fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_quota_us", "-1");
     fixture.file("sys/fs/cgroup/cpu,cpuacct/pg/cpu.cfs_period_us", "100000");
     let cgroup = Cgroup::find(&fixture.roots());
-    assert_eq!(cgroup.io_path().as_deref(), Some("version 1, /pg"));
     assert_eq!(
         cgroup.device_notes("loop0", number("7:0")),
         [
@@ -233,43 +196,27 @@ fn a_quota_counts_its_periods() {
 }
 
 #[test]
-fn the_uppermost_group_is_everyone() {
-    let fixture = second();
-    fixture.file("proc/self/cgroup", "0::/");
-    fixture.file("sys/fs/cgroup/io.stat", "254:0 rbytes=1 wbytes=2");
-    assert_eq!(moved(&fixture, "254:0"), None);
-    // A namespace shows the group of a container in the same way.
-    fixture.file("sys/fs/cgroup/cgroup.events", "populated 1");
-    assert_eq!(moved(&fixture, "254:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
-
-    let fixture = first("/", "/");
-    let stat = "sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes";
-    fixture.file(stat, "7:0 Read 1\n7:0 Write 2").file("sys/fs/cgroup/blkio/release_agent", "");
-    assert_eq!(moved(&fixture, "7:0"), None);
-}
-
-#[test]
 fn a_container_mounts_its_own_part_of_the_hierarchy() {
+    let limit = "sys/fs/cgroup/blkio/blkio.throttle.read_bps_device";
     let fixture = first("/docker/0123", "/docker/0123");
-    fixture.file("sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes", "7:0 Read 1\n7:0 Write 2");
-    assert_eq!(moved(&fixture, "7:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
+    fixture.file(limit, "7:0 20971520");
+    assert!(has_limits(&fixture, "7:0"));
     // What is mounted is not where this process is.
     let fixture = first("/docker/0123", "/docker/4567");
-    fixture.file("sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes", "7:0 Read 1\n7:0 Write 2");
-    assert_eq!(moved(&fixture, "7:0"), None);
+    fixture.file(limit, "7:0 20971520");
+    assert!(!has_limits(&fixture, "7:0"));
     let fixture = second();
     fixture.file("proc/self/cgroup", "0::/../../elsewhere");
-    fixture.file("sys/fs/elsewhere/io.stat", "254:0 rbytes=1 wbytes=2");
-    assert_eq!(moved(&fixture, "254:0"), None);
+    fixture.file("sys/fs/elsewhere/io.max", "254:0 rbps=1 wbps=2");
+    assert!(!has_limits(&fixture, "254:0"));
 }
 
 #[test]
 fn a_name_may_end_in_a_carriage_return() {
     let fixture = second();
     fixture.file("proc/self/cgroup", "0::/odd\r");
-    fixture.file("sys/fs/cgroup/odd\r/cgroup.events", "populated 1");
-    fixture.file("sys/fs/cgroup/odd\r/io.stat", "254:0 rbytes=1 wbytes=2");
-    assert_eq!(moved(&fixture, "254:0"), Some(Moved { read_bytes: 1, written_bytes: 2 }));
+    fixture.file("sys/fs/cgroup/odd\r/io.max", "254:0 rbps=1 wbps=2");
+    assert!(has_limits(&fixture, "254:0"));
 }
 
 #[test]
@@ -278,9 +225,8 @@ fn nothing_is_an_error() {
     for own in ["", "garbage", "1:blkio", "0::", "0::/x", "7:blkio:/x\n0::/"] {
         fixture.file("proc/self/cgroup", own);
         let cgroup = Cgroup::find(&fixture.roots());
-        assert_eq!(cgroup.moved([Some(number("7:0"))].into_iter()), [None]);
         assert_eq!(cgroup.device_notes("loop0", number("7:0")), [""; 0]);
-        assert_eq!((cgroup.notes(), cgroup.io_path()), (vec![], None));
+        assert_eq!(cgroup.notes(), [""; 0]);
     }
     // Numbers that are none.
     let fixture = second();
@@ -295,11 +241,4 @@ fn nothing_is_an_error() {
         let notes = (cgroup.device_notes("vda", number("254:0")), cgroup.notes());
         assert_eq!(notes, (vec![], vec![]), "{text}");
     }
-}
-
-#[test]
-fn counters_that_went_backwards_are_unknown() {
-    let (less, more) = (Moved { read_bytes: 1, written_bytes: 5 }, Moved { read_bytes: 2, written_bytes: 9 });
-    assert_eq!(more.since(less), Some(Moved { read_bytes: 1, written_bytes: 4 }));
-    assert_eq!(less.since(more), None);
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::series::{due, end, samples_between};
 use super::*;
 use crate::machine::device::Traffic;
 use crate::machine::device::fixture::Fixture;
@@ -129,13 +130,12 @@ fn same(ours: &[f64], shown: &[f64], what: &str) {
 }
 
 fn snapshot(at_ms: f64, cpu: &str, stat: &[&str]) -> CounterSnapshot {
-    let device = |stat: &&str| DeviceSnapshot { counters: Counters::parse(stat), moved: None };
     CounterSnapshot {
         at: (at_ms * 1e6) as u64,
         moment_us: (at_ms * 1e3) as i64,
         cpu: CpuTimes::parse(cpu),
         pressure: None,
-        devices: stat.iter().map(device).collect(),
+        devices: stat.iter().map(|stat| Counters::parse(stat)).collect(),
     }
 }
 
@@ -147,7 +147,7 @@ fn figures_are_those_of_iostat() {
     let cpu = sample.cpu.expect("shares");
     same(&[cpu.user_pct, cpu.system_pct, cpu.iowait_pct, cpu.steal_pct, cpu.idle_pct], &CPU_SHOWN, "cpu");
     for (known, device) in KNOWN.iter().zip(&sample.devices) {
-        let IntervalCounts::Activity(a) = device.requests else { panic!("{}: {device:?}", known.what) };
+        let IntervalCounts::Activity(a) = *device else { panic!("{}: {device:?}", known.what) };
         let none = Traffic { ticks_ms: Some(0), ..Traffic::default() };
         let kinds = [a.reads, a.writes, a.discards.unwrap_or(none), a.flushes.unwrap_or(none)];
         let rate = |amount| a.per_second(amount).expect("a rate");
@@ -170,76 +170,75 @@ fn look(at_ms: u64, reads: Option<u64>) -> CounterSnapshot {
     snapshot(at_ms as f64, "", &[stat.as_str()])
 }
 
-fn series(samples: usize) -> SnapshotSeries {
-    SnapshotSeries::begin(look(1000, Some(0)), Duration::from_millis(100), samples).expect("room")
+const EVERY_NS: u64 = 100_000_000;
+
+fn first() -> Vec<CounterSnapshot> {
+    vec![look(1000, Some(0))]
 }
 
-fn lengths_ms(series: &SnapshotSeries) -> Vec<u64> {
-    series.samples().expect("memory").iter().map(|sample| sample.length_ns / 1_000_000).collect()
+fn lengths_ms(looks: &[CounterSnapshot]) -> Vec<u64> {
+    samples_between(looks).expect("memory").iter().map(|sample| sample.length_ns / 1_000_000).collect()
 }
 
-fn reads(series: &SnapshotSeries) -> u64 {
-    let reads = |sample: &Sample| match sample.devices[0].requests {
+fn reads(looks: &[CounterSnapshot]) -> u64 {
+    let reads = |sample: &Sample| match sample.devices[0] {
         IntervalCounts::Activity(activity) => activity.reads.requests,
         other => panic!("{other:?}"),
     };
-    series.samples().expect("memory").iter().map(reads).sum()
+    samples_between(looks).expect("memory").iter().map(reads).sum()
 }
 
 #[test]
 fn looks_are_due_on_the_schedule_and_late_ones_left_out() {
-    let series = series(10);
-    let due = |now_ms: u64| series.due(now_ms * 1_000_000) / 1_000_000;
-    assert_eq!([1000, 1001, 1099, 1100, 1101, 1990].map(due), [1100, 1100, 1100, 1200, 1200, 2000]);
+    let start = 1000 * 1_000_000;
+    let due_ms = |now_ms: u64| due(start, EVERY_NS, now_ms * 1_000_000) / 1_000_000;
+    assert_eq!([1000, 1001, 1099, 1100, 1101, 1990].map(due_ms), [1100, 1100, 1100, 1200, 1200, 2000]);
     // Before the first, which can't be, and beyond all time.
-    assert_eq!(due(10), 1100);
-    assert_eq!(series.due(u64::MAX), u64::MAX);
+    assert_eq!(due_ms(10), 1100);
+    assert_eq!(due(start, EVERY_NS, u64::MAX), u64::MAX);
 }
 
 #[test]
 fn samples_span_the_time_from_first_to_last() {
-    let mut series = series(10);
+    let mut looks = first();
     for (at_ms, reads) in [(1100, 5), (1203, 5), (1310, 12)] {
-        series.add(look(at_ms, Some(reads)));
+        looks.push(look(at_ms, Some(reads)));
     }
-    series.end(look(1345, Some(20)));
-    assert_eq!(lengths_ms(&series), [100, 103, 107, 35]);
-    assert_eq!(reads(&series), 20);
-    let ends: Vec<i64> = series.samples().expect("memory").iter().map(|sample| sample.ended_us).collect();
+    end(&mut looks, look(1345, Some(20)), EVERY_NS);
+    assert_eq!(lengths_ms(&looks), [100, 103, 107, 35]);
+    assert_eq!(reads(&looks), 20);
+    let ends: Vec<i64> =
+        samples_between(&looks).expect("memory").iter().map(|sample| sample.ended_us).collect();
     assert_eq!(ends, [1_100_000, 1_203_000, 1_310_000, 1_345_000]);
 }
 
 #[test]
 fn a_run_shorter_than_an_interval_is_one_sample() {
-    let mut series = series(10);
-    series.end(look(1003, Some(4)));
-    assert_eq!((lengths_ms(&series), reads(&series)), (vec![3], 4));
+    let mut looks = first();
+    end(&mut looks, look(1003, Some(4)), EVERY_NS);
+    assert_eq!((lengths_ms(&looks), reads(&looks)), (vec![3], 4));
 }
 
 #[test]
 fn an_end_right_after_a_look_makes_no_sample_of_its_own() {
-    let mut series = series(10);
-    series.add(look(1100, Some(5)));
-    series.add(look(1200, Some(6)));
-    series.end(look(1209, Some(8)));
-    assert_eq!((lengths_ms(&series), reads(&series)), (vec![100, 109], 8));
+    let mut looks = first();
+    looks.push(look(1100, Some(5)));
+    looks.push(look(1200, Some(6)));
+    end(&mut looks, look(1209, Some(8)), EVERY_NS);
+    assert_eq!((lengths_ms(&looks), reads(&looks)), (vec![100, 109], 8));
 }
 
 #[test]
 fn what_is_not_counted_is_told_apart() {
     let requests = |looks: &[Option<u64>]| {
-        let mut series =
-            SnapshotSeries::begin(look(0, looks[0]), Duration::from_millis(100), 10).expect("room");
-        for (turn, reads) in (1..).zip(&looks[1..]) {
-            series.add(look(100 * turn, *reads));
-        }
-        let kind = |sample: Sample| match sample.devices[0].requests {
+        let looks: Vec<_> = (0..).zip(looks).map(|(turn, reads)| look(100 * turn, *reads)).collect();
+        let kind = |sample: Sample| match sample.devices[0] {
             IntervalCounts::Activity(_) => "activity",
             IntervalCounts::Backwards => "backwards",
             IntervalCounts::Gone => "gone",
             IntervalCounts::Nothing => "nothing",
         };
-        series.samples().expect("memory").into_iter().map(kind).collect::<Vec<_>>()
+        samples_between(&looks).expect("memory").into_iter().map(kind).collect::<Vec<_>>()
     };
     assert_eq!(requests(&[None, None, None]), ["nothing", "nothing"]);
     assert_eq!(requests(&[Some(1), Some(2), None, None]), ["activity", "gone", "gone"]);
@@ -257,17 +256,14 @@ fn a_watch_reads_what_there_is() {
     fixture.file("proc/stat", CPU[0]).file("proc/pressure/io", "some total=1\nfull total=1");
     fixture.mounts(&["30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"]);
     fixture.file("proc/self/cgroup", "0::/pg").file("sys/fs/cgroup/pg/cgroup.events", "");
-    fixture.file("sys/fs/cgroup/pg/io.stat", "8:0 rbytes=1000 wbytes=2000");
     fixture.file("sys/fs/cgroup/pg/io.max", "8:0 rbps=1048576 wbps=max");
     let device = BlockDevice::find("sda", &fixture.roots()).expect("the disk");
     let watch = Watch::new(vec![device.clone()], fixture.roots());
     let earlier = watch.look();
     fixture.attribute("sda", "stat", KNOWN[0].stat[1]);
     fixture.file("proc/stat", CPU[1]).file("proc/pressure/io", "some total=2\nfull total=1");
-    fixture.file("sys/fs/cgroup/pg/io.stat", "8:0 rbytes=1500 wbytes=2001");
     let sample = watch.look().since(&earlier, &[true]);
-    assert_eq!(sample.devices[0].cgroup, Some(Moved { read_bytes: 500, written_bytes: 1 }));
-    let IntervalCounts::Activity(activity) = sample.devices[0].requests else { panic!("{sample:?}") };
+    let IntervalCounts::Activity(activity) = sample.devices[0] else { panic!("{sample:?}") };
     assert_eq!((activity.reads.requests, activity.elapsed_ms), (3271, sample.length_ns as f64 / 1e6));
     assert!(
         sample.cpu.is_some() && sample.pressure.is_some_and(|p| p.some_pct > 0.0 && p.full_pct == Some(0.0))
@@ -295,9 +291,9 @@ fn whoever_waits_gets_as_many_as_asked_for() {
         None
     };
     let every = Duration::from_millis(2);
-    let (series, stop) =
+    let (samples, stop) =
         sample(&watch(&fixture), every, 3, &mut wait, &mut |done| told.push(done)).expect("samples");
-    assert_eq!((series.len(), stop, told), (3, None, vec![1, 2, 3]));
+    assert_eq!((samples.len(), stop, told), (3, None, vec![1, 2, 3]));
     // On a schedule, and never twice for the same.
     assert!(
         moments.windows(2).all(|m| m[1] > m[0] && (m[1] - m[0]).is_multiple_of(2_000_000)),
@@ -315,8 +311,8 @@ fn a_reason_to_stop_ends_the_last_sample() {
         (waits == 3).then_some(Stop::Statement)
     };
     let every = Duration::from_millis(1);
-    let (series, stop) = sample(&watch(&fixture), every, 5, &mut wait, &mut |_| ()).expect("samples");
-    assert_eq!((series.len(), stop), (3, Some(Stop::Statement)));
+    let (samples, stop) = sample(&watch(&fixture), every, 5, &mut wait, &mut |_| ()).expect("samples");
+    assert_eq!((samples.len(), stop), (3, Some(Stop::Statement)));
 }
 
 proptest! {
@@ -324,15 +320,15 @@ proptest! {
     fn whatever_the_looks_the_samples_add_up(
         steps in proptest::collection::vec((0u64..500, 0u64..1000), 0..60),
     ) {
-        let mut series = series(61);
+        let mut looks = first();
         let (mut at, mut count) = (1000, 0);
         for (passed, more) in steps {
             at += passed;
             count += more;
-            series.add(look(at, Some(count)));
+            looks.push(look(at, Some(count)));
         }
-        series.end(look(at + 7, Some(count + 1)));
-        prop_assert_eq!(reads(&series), count + 1);
-        prop_assert_eq!(lengths_ms(&series).iter().sum::<u64>(), at + 7 - 1000);
+        end(&mut looks, look(at + 7, Some(count + 1)), EVERY_NS);
+        prop_assert_eq!(reads(&looks), count + 1);
+        prop_assert_eq!(lengths_ms(&looks).iter().sum::<u64>(), at + 7 - 1000);
     }
 }
