@@ -3,7 +3,7 @@
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
-use super::kept::MeasuredOf;
+use super::stored::MeasuredOf;
 use crate::error::{Error, Result};
 use crate::pg::backend::encoding::{self, Text, text_or_none};
 use crate::pg::backend::lock::check_may_write;
