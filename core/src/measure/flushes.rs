@@ -372,7 +372,8 @@ mod tests {
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         let room = Room { size, reserve: 0, limits: Limits::none() };
         let mut should_stop = || None;
-        let scratch = Scratch::create(place, room, Fill::Incompressible, &mut should_stop).expect("a file");
+        let (scratch, _) =
+            Scratch::create(place, None, room, Fill::Incompressible, &mut should_stop).expect("a file");
         let (roots, leaves) = (Roots::default(), []);
         let observer = Observer::new(Account::Own, &leaves, &roots);
         let (scratch, reads) = (Arc::new(scratch), Arc::new(Reads));

@@ -449,7 +449,8 @@ mod tests {
         let limits = Limits { duration: Duration::from_millis(50), ..Limits::none() };
         let room = Room { size: 1 << 20, reserve: 0, limits: Limits::none() };
         let mut should_stop = || None;
-        let scratch = Scratch::create(place, room, Fill::Incompressible, &mut should_stop).expect("a file");
+        let (scratch, _) =
+            Scratch::create(place, None, room, Fill::Incompressible, &mut should_stop).expect("a file");
         let way = |order, flush_after| WriteWay { order, length: BLOCK, direct: None, flush_after };
         let ways = [
             way(WriteOrder::Sorted, 32 * u64::from(BLOCK)),
