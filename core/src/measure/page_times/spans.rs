@@ -314,15 +314,8 @@ impl<'a> ColdRanges<'a> {
         Ok(false)
     }
 
-    /// Drops what was read. After an error the others are still to be dropped.
-    pub(super) fn drop_cached(&mut self) -> Result<()> {
-        while let Some(range) = self.ahead.pop().or_else(|| self.ranges.pop()) {
-            self.drop_whole(range)?;
-        }
-        Ok(())
-    }
-
-    /// Drops what was read, and returns about how many bytes that were.
+    /// Drops what was read, and returns about how many bytes that were. After an error the others are still
+    /// to be dropped.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
         // In reverse: where there are many files, those of the last are still open.
@@ -361,7 +354,7 @@ impl Drop for ColdRanges<'_> {
     fn drop(&mut self) {
         while !self.ranges.is_empty() || !self.ahead.is_empty() {
             // No caller is left to hear of an error.
-            let _ = self.drop_cached();
+            let _ = self.release();
         }
     }
 }

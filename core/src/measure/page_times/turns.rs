@@ -320,9 +320,7 @@ impl<'a> Turns<'a> {
 
     /// Blocks read from the device.
     fn read_from_device(&self) -> u64 {
-        let measured = &self.measured;
-        let plain = [&measured.device_sequential, &measured.device_random];
-        plain.into_iter().chain(measured.sparse.iter().flatten()).map(WaySeries::read).sum()
+        self.measured.ways_of_device().map(WaySeries::read).sum()
     }
 
     /// Blocks read from the OS cache.
@@ -546,9 +544,7 @@ impl<'a> Turns<'a> {
     fn is_rough_end(&self, budget: &Budget<'_>) -> bool {
         let gone = budget.clock().now() - budget.started();
         // Of what could not be read at all, more time brings nothing.
-        let measured = &self.measured;
-        let plain = [&measured.device_sequential, &measured.device_random];
-        let mut all = plain.into_iter().chain(measured.sparse.iter().flatten());
+        let mut all = self.measured.ways_of_device();
         self.run.rough_after.is_some_and(|after| gone >= nanoseconds(after))
             && all.all(|series| series.turns() == 0 || series.is_within(ROUGHLY))
     }
