@@ -392,12 +392,6 @@ pub(crate) fn sleep_in_thread(clock: &impl Clock, when: u64, over: &AtomicBool) 
     slept
 }
 
-/// Sleeps in a thread of a run in one piece, as the server does before a flush (`commit_delay`, 100 ms at
-/// most).
-pub(crate) fn delay_in_thread(clock: &impl Clock, delay: Duration) {
-    clock.sleep(delay);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,7 +24,7 @@ use super::measured::CaseTimes;
 use super::op;
 use super::turn::CaseTurn;
 use crate::measure::content::Content;
-use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
+use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, sleep_in_thread};
 use crate::run::clock::{Clock, Monotonic};
 use crate::run::lock;
 use crate::run::workers::WorkerThreads;
@@ -253,9 +253,8 @@ impl<C: Calls> Log<C> {
         let lead = Lead(self);
         let paused = pacer.is_early(Monotonic.now()) && sleep_in_thread(&Monotonic, pacer.due(), &self.over);
         let resumed = Monotonic.now();
-        if !self.delay.is_zero() {
-            delay_in_thread(&Monotonic, self.delay);
-        }
+        // In one piece, as the server does it.
+        Monotonic.sleep(self.delay);
         let mut state = lock(&self.state);
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
             state.waiting
