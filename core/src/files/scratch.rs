@@ -40,7 +40,7 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::files::writeback;
-use crate::run::budget::{Budget, Limits, Outcome, Stop, StopCheck};
+use crate::run::budget::{Budget, Limits, Outcome, StopCheck, stop_if};
 use crate::run::clock::Monotonic;
 use crate::run::shutdown::{self, ShutDown};
 use crate::{Error, Result};
@@ -180,13 +180,13 @@ impl Scratch {
             Err(_) => None,
         };
         let scratch = Self { file, directory: place.directory.to_owned(), size: room.size, links };
-        let stop = scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
-        stop.map_or(Ok((scratch, name)), |stop| Err(stop.into()))
+        scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
+        Ok((scratch, name))
     }
 
     /// Fills and syncs the file, and has the kernel write it back as it goes: others that sync wait for what
     /// is dirty. Storage may keep equal blocks once, so the data is that of no other scratch file.
-    fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Outcome<()> {
         // It reaches the device in long requests, whatever the length of the writes.
         budget.pace(limits, FILL_STEP);
         let clock = budget.clock();
@@ -197,9 +197,7 @@ impl Scratch {
         let at_once = if limits.make_pauses() { FILL_STEP } else { writeback::STEP };
         let (mut offset, mut written_back) = (0, 0);
         while offset < self.size {
-            if let Some(stop) = budget.wait() {
-                return Ok(Some(stop));
-            }
+            stop_if(budget.wait())?;
             let (began, start) = (clock.now(), offset);
             let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
             let write = match fill {
@@ -215,10 +213,7 @@ impl Scratch {
             }
             if offset == self.size || offset - written_back >= at_once {
                 let range = written_back..offset;
-                let should_stop = &mut || budget.caller_stop();
-                if let Some(stop) = writeback::of_scratch(&self.file, &self.directory, range, should_stop)? {
-                    return Ok(Some(stop));
-                }
+                writeback::of_scratch(&self.file, &self.directory, range, &mut || budget.caller_stop())?;
                 written_back = offset;
             }
             budget.pacer().charge_in_sum(offset - start, clock.now() - began);
@@ -226,7 +221,10 @@ impl Scratch {
         let began = clock.now();
         self.file.sync_all().map_err(|e| self.failed("fsync scratch file in directory", None, e))?;
         budget.pacer().charge_in_sum(0, clock.now() - began);
-        Ok(if limits.make_pauses() { budget.wait() } else { None })
+        if limits.make_pauses() {
+            stop_if(budget.wait())?;
+        }
+        Ok(())
     }
 
     /// Writes all of `data` at an offset, through any descriptor of the file.
@@ -385,7 +383,7 @@ mod tests {
     use super::*;
     use crate::files::holes::Holes;
     use crate::files::open_file::OpenFile;
-    use crate::run::budget::End;
+    use crate::run::budget::{End, Stop};
     use crate::run::clock::{Clock, Manual};
 
     const BLOCK: usize = 8192;
@@ -605,7 +603,7 @@ mod tests {
             };
             let mut budget = Budget::unlimited(&clock, &mut should_stop);
             let fill = Fill::Zeros { write_bytes: 1 << 20 };
-            assert_eq!(scratch.fill(fill, &limits, &mut budget).expect("filled"), None);
+            assert!(scratch.fill(fill, &limits, &mut budget).is_ok());
             drop(budget);
             (clock.now(), asked)
         };
@@ -667,7 +665,7 @@ mod tests {
             &Limits::none(),
             &mut Budget::unlimited(&Monotonic, &mut || None),
         ) {
-            Err(Error::Io { path, offset, source, .. }) => {
+            Err(End::Failed(Error::Io { path, offset, source, .. })) => {
                 assert_eq!((path.as_path(), offset), (directory, Some(0)));
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
             }

@@ -26,7 +26,7 @@ use crate::machine::observer::Observer;
 use crate::measure::content::Content;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, ScratchWrites, Stream};
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Stop, stopped};
 use crate::run::clock::nanoseconds;
 use crate::run::memory;
 use crate::run::order::Permutation;
@@ -394,7 +394,8 @@ impl Buffered {
         }
         let started = clock.now();
         let all = 0..self.scratch.size();
-        let waited = writeback::of_scratch(&self.file, self.scratch.directory(), all, &mut || budget.poll())?;
+        let waited =
+            stopped(writeback::of_scratch(&self.file, self.scratch.directory(), all, &mut || budget.poll()))?;
         if waited.is_none() {
             self.sync()?;
             let took = clock.now() - started;

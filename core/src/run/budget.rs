@@ -112,6 +112,25 @@ impl End {
     }
 }
 
+/// Ends work if there is a reason to.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn stop_if(stop: Option<Stop>) -> Outcome<()> {
+    stop.map_or(Ok(()), |stop| Err(stop.into()))
+}
+
+/// What stopped work that has no result, if anything did.
+///
+/// # Errors
+/// The error by which it failed.
+pub fn stopped(outcome: Outcome<()>) -> Result<Option<Stop>> {
+    match outcome {
+        Ok(()) => Ok(None),
+        Err(end) => end.stop().map(Some),
+    }
+}
+
 impl From<Stop> for End {
     fn from(stop: Stop) -> Self {
         Self::Stopped(stop)
