@@ -4,7 +4,7 @@ use io_probe_core::Error as CoreError;
 use io_probe_core::files::holes::Holes;
 use io_probe_core::files::page_cache::Residency;
 use io_probe_core::files::{Access, RelationFiles};
-use io_probe_core::run::budget::Stop;
+use io_probe_core::run::budget::{Stop, stopped};
 use io_probe_surface::facts::{CacheRow, EvictRow};
 use pgrx::prelude::*;
 
@@ -100,8 +100,8 @@ fn evict(rel: pg_sys::Oid) -> Result<Vec<EvictRow>> {
     let source = relation.source().unwrap_or(source);
     if stop.is_none() {
         call.progress.path("", source.blocks());
-        stop =
-            source.evict(0..source.blocks(), &mut should_stop, &mut |blocks| call.progress.done(blocks))?;
+        let mut report = |blocks| call.progress.done(blocks);
+        stop = stopped(source.evict(0..source.blocks(), &mut should_stop, &mut report))?;
     }
     let os_bytes_after = resident(&source)?.cached_bytes;
     let why_shared = why_in_buffers(&relation, stop).filter(|_| shared_blks_after > 0);

@@ -20,7 +20,7 @@ use pgrx::prelude::*;
 
 use super::shared::{self, CONTRADICTED, Caveats, DIRECT_PCT, NOT_DIRECT, TIERS_UNKNOWN, ms};
 use crate::call::{
-    Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, figure, stop_if,
+    Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, figure,
 };
 use crate::error::Result;
 use crate::gucs;
@@ -110,7 +110,7 @@ impl DepthSweep {
         let mut engines = Engines { single: single.engine, queue: queue.engine };
         let mut fetch_order =
             FetchOrder::new(source, Permutation::new(source.blocks(), self.seed), 0, Look::Never);
-        stop_if(fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
+        fetch_order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?;
         let depths: Vec<usize> = self.depths.iter().map(|&depth| depth as usize).collect();
         let observer = relation.observer(Account::Own);
         let bursts_every = observer.bursts_every();

@@ -4,7 +4,7 @@ use io_probe_core::measure::load::BlockReads;
 use io_probe_core::measure::random::{FetchOrder, Look};
 use io_probe_core::run::order::Permutation;
 
-use crate::call::{Call, Failure, Outcome, ProbedRelation, stop_if};
+use crate::call::{Call, Failure, Outcome, ProbedRelation};
 
 /// Reads of several blocks that lie one behind the other.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) fn of(
     let most = if runs.is_some() { BlockReads::MOST } else { u64::MAX };
     let blocks = source.blocks_of_open_files().min(most);
     let mut order = FetchOrder::new(source, Permutation::new(blocks, seed), 0, Look::Never);
-    stop_if(order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?)?;
+    order.inspect_segments(&mut || call.should_stop(&relation.interrupts))?;
     let reads =
         call.with_budget(&relation.interrupts, |budget| BlockReads::of(&mut order, workers, budget))?;
     in_runs(reads, workers, runs)

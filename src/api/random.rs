@@ -20,9 +20,7 @@ use pgrx::prelude::*;
 
 use super::cache::cached_bytes;
 use super::shared::account_notes;
-use crate::call::{
-    Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, stop_if,
-};
+use crate::call::{Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments};
 use crate::error::Result;
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::buffers::{Resident, Usage};
@@ -210,7 +208,7 @@ impl RandomTarget<'_> {
         reader: &mut FetchReader<'_>,
     ) -> Outcome<PathOutcome> {
         let relation = self.relation;
-        stop_if(fetch_order.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))?)?;
+        fetch_order.inspect_segments(&mut || self.call.should_stop(&relation.interrupts))?;
         let began = server::present();
         let (run, cost) = self.call.observed(relation, way.account, |budget| {
             random::run(fetch_order, reader, &self.arguments.limits, budget, &mut |done| {

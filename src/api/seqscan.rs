@@ -19,9 +19,7 @@ use io_probe_surface::value::Timestamp;
 use pgrx::prelude::*;
 
 use super::shared::account_notes;
-use crate::call::{
-    Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments, stop_if,
-};
+use crate::call::{Begin, Call, NamedEnum, Options, Outcome, Probe, ProbedRelation, ReadPath, arguments};
 use crate::error::{Error, Result};
 use crate::pg::backend::{Elements, JsonbText, Rows, SqlInterval, Text, server};
 use crate::pg::storage::buffers::{self, Resident, Usage};
@@ -240,8 +238,7 @@ impl SeqscanTarget<'_> {
         // than the byte budget is written back, though over holes the scan may go further.
         let near = self.reach(ReadPath::Direct, self.within_budget(&blocks))?;
         let mut should_stop = || self.call.should_stop(&self.relation.interrupts);
-        let (written_back, stop) = self.relation.source.write_back(near, &mut should_stop)?;
-        stop_if(stop)?;
+        let written_back = self.relation.source.write_back(near, &mut should_stop)?;
         let mut reader = Direct::new(&self.relation.source, engine, depth as usize, chunk_blocks);
         let run = self.run(ReadPath::Direct, blocks, None);
         Ok(PathScan { written_back, notes, ..self.timed(kind.into(), &mut reader, &run, Account::Own)? })

@@ -97,14 +97,9 @@ impl ProbedPlace {
     ) -> budget::Outcome<(Scratch, Option<ScratchName>)> {
         let size = size.min(gucs::SCRATCH_LIMIT.bytes());
         let room = Room { size, reserve: gucs::SCRATCH_RESERVE.bytes(), limits };
-        let location = self.scratch_location();
-        if !self.needs_names() {
-            return Ok((Scratch::create(location, room, fill, should_stop)?, None));
-        }
         static NAMES: AtomicUsize = AtomicUsize::new(0);
-        let name = ScratchName::new(&self.fallback, NAMES.fetch_add(1, Ordering::Relaxed));
-        let scratch = Scratch::create_named(&self.directory, &name, room, fill, should_stop)?;
-        Ok((scratch, Some(name)))
+        let number = self.needs_names().then(|| NAMES.fetch_add(1, Ordering::Relaxed));
+        Scratch::create(self.scratch_location(), number, room, fill, should_stop)
     }
 
     /// What is known of it that bears on whether syncs there make data durable. Asked once something has been

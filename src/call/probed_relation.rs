@@ -93,13 +93,13 @@ impl ProbedRelation {
     pub(crate) fn evict(&self, call: &Call, blocks: Range<u64>) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);
         stop_if(buffers::evict_blocks(&self.relation, &blocks, &mut should_stop))?;
-        stop_if(self.source.evict(blocks, &mut should_stop, &mut |_| ())?)
+        Ok(self.source.evict(blocks, &mut should_stop, &mut |_| ())?)
     }
 
     /// Evicts the whole relation. What others use of it is written, too.
     pub(crate) fn evict_all(&self, call: &Call) -> Outcome<()> {
         let mut should_stop = || call.should_stop(&self.interrupts);
         stop_if(buffers::flush_and_evict(&self.relation, &mut should_stop))?;
-        stop_if(self.source.evict(0..self.source.blocks(), &mut should_stop, &mut |_| ())?)
+        Ok(self.source.evict(0..self.source.blocks(), &mut should_stop, &mut |_| ())?)
     }
 }

@@ -7,16 +7,16 @@
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
+use crate::Error;
 use crate::files::open_file::OpenFile;
 use crate::files::page_cache::Residency;
 use crate::files::writeback;
-use crate::run::budget::{Stop, StopCheck};
-use crate::{Error, Result};
+use crate::run::budget::{Outcome, StopCheck};
 
 /// Writes a file's dirty pages back and drops its clean ones; returns what is still cached.
 ///
 /// Interruptible every 8 MiB. A `Stop` of the closure ends it early.
-pub fn evict(open: &OpenFile, should_stop: &mut StopCheck<'_>) -> Result<(Residency, Option<Stop>)> {
+pub fn evict(open: &OpenFile, should_stop: &mut StopCheck<'_>) -> Outcome<Residency> {
     // Freshly read pages wait in per-CPU lists where the first attempt may not find them.
     const ATTEMPTS: usize = 3;
     let OpenFile { file, path, .. } = open;
@@ -26,16 +26,14 @@ pub fn evict(open: &OpenFile, should_stop: &mut StopCheck<'_>) -> Result<(Reside
         if left.cached_bytes == 0 {
             break;
         }
-        if left.dirty_bytes != Some(0)
-            && let Some(stop) = writeback::of_relation(open, 0..size, should_stop)?
-        {
-            return Ok((left, Some(stop)));
+        if left.dirty_bytes != Some(0) {
+            writeback::of_relation(open, 0..size, should_stop)?;
         }
         posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
             .map_err(|e| Error::io("drop the cached pages of file", path, e))?;
         left = open.residency(0..size)?;
     }
-    Ok((left, None))
+    Ok(left)
 }
 
 #[cfg(test)]
@@ -44,6 +42,7 @@ mod tests {
 
     use super::*;
     use crate::files::page_cache::{ResidencyMethod, decided};
+    use crate::run::budget::{End, Stop};
 
     /// A file of `size` bytes in the crate's own directory, which is on a disk where /tmp may not be.
     fn file(size: usize) -> (tempfile::NamedTempFile, OpenFile) {
@@ -56,7 +55,7 @@ mod tests {
     #[test]
     fn where_the_file_system_has_a_cache_of_its_own_nothing_is_evicted() {
         let evicted = decided::forced(ResidencyMethod::Unknown, || evict(&file(1 << 20).1, &mut || None));
-        assert!(matches!(evicted, Err(Error::Unsupported { .. })));
+        assert!(matches!(evicted, Err(End::Failed(Error::Unsupported { .. }))));
     }
 
     #[test]
@@ -64,12 +63,12 @@ mod tests {
         let (_file, open) = file(16 << 20);
         let cached = || open.residency(0..16 << 20).expect("residency").cached_bytes;
         assert_eq!(cached(), 16 << 20);
-        let (left, stop) = evict(&open, &mut || None).expect("evicted");
-        assert_eq!((left.cached_bytes, stop), (0, None));
+        let left = evict(&open, &mut || None).expect("evicted");
+        assert_eq!(left.cached_bytes, 0);
         // A scan with readahead leaves large folios, which eviction in ranges would not drop.
         std::io::copy(&mut &*open.file, &mut std::io::sink()).expect("read");
         assert_eq!(cached(), 16 << 20);
-        let (left, _) = evict(&open, &mut || None).expect("evicted");
+        let left = evict(&open, &mut || None).expect("evicted");
         assert_eq!(left.cached_bytes, 0);
     }
 
@@ -81,8 +80,8 @@ mod tests {
             asked += 1;
             (asked == 2).then_some(Stop::Statement)
         };
-        let (left, stop) = evict(&open, &mut should_stop).expect("evicted");
-        assert_eq!(stop, Some(Stop::Statement));
-        assert_eq!(left.cached_bytes, 32 << 20);
+        let evicted = evict(&open, &mut should_stop);
+        assert!(matches!(evicted, Err(End::Stopped(Stop::Statement))), "{evicted:?}");
+        assert_eq!(open.residency(0..32 << 20).expect("residency").cached_bytes, 32 << 20);
     }
 }

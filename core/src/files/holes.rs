@@ -42,9 +42,7 @@ impl Holes {
         let mut reserved = unwritten();
         if !tells_dirty && let (Some(first), Some(last)) = (reserved.first(), reserved.last()) {
             // In one go: the wait is for the whole file.
-            if let Some(stop) = writeback::of_relation(open, first.start..last.end, should_stop)? {
-                return Err(stop.into());
-            }
+            writeback::of_relation(open, first.start..last.end, should_stop)?;
             reserved = unwritten();
         }
         let mut holes = sought(open, &bytes)?;

@@ -22,7 +22,7 @@ use crate::files::eviction;
 use crate::files::holes::Holes;
 use crate::files::open_file::{Access, OpenFile};
 use crate::files::writeback;
-use crate::run::budget::{Outcome, Stop, StopCheck};
+use crate::run::budget::{Outcome, StopCheck, stop_if};
 
 /// Largest cached share of blocks that count as cold: what is left behind at the edges of what was dropped.
 pub(crate) const NEARLY_COLD: f64 = 0.01;
@@ -205,23 +205,17 @@ impl RelationFiles {
 
     /// Writes back what is dirty of these blocks, or may be; returns how many bytes that were, as far as the
     /// kernel tells.
-    pub fn write_back(
-        &self,
-        blocks: Range<u64>,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Result<(u64, Option<Stop>)> {
+    pub fn write_back(&self, blocks: Range<u64>, should_stop: &mut StopCheck<'_>) -> Outcome<u64> {
         let mut written = 0;
         for part in self.parts(blocks) {
             let (open, bytes) = self.part(&part)?;
             let dirty = open.residency(bytes.clone())?.dirty_bytes;
             if dirty != Some(0) {
+                writeback::of_relation(&open, bytes, should_stop)?;
                 written += dirty.unwrap_or(0);
-                if let Some(stop) = writeback::of_relation(&open, bytes, should_stop)? {
-                    return Ok((written, Some(stop)));
-                }
             }
         }
-        Ok((written, None))
+        Ok(written)
     }
 
     /// Makes the page cache let go of the segments that `blocks` lie in, whole: single blocks may share a
@@ -231,20 +225,16 @@ impl RelationFiles {
         blocks: Range<u64>,
         should_stop: &mut StopCheck<'_>,
         report: &mut dyn FnMut(u64),
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         let start = blocks.start;
         for part in self.parts(blocks) {
             report(part.blocks.start - start);
             // Letting go of a clean segment takes a tenth of a second.
-            if let Some(stop) = should_stop() {
-                return Ok(Some(stop));
-            }
+            stop_if(should_stop())?;
             let open = self.open(part.segment, Access::Buffered)?;
-            if let (_, Some(stop)) = eviction::evict(&open, should_stop)? {
-                return Ok(Some(stop));
-            }
+            eviction::evict(&open, should_stop)?;
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -352,7 +342,7 @@ mod tests {
         files.drop_cached(15..33).expect("dropped");
         assert_eq!(files.cached_bytes(0..64).expect("known"), (5 + 17) * BLOCK);
         // By whole segments.
-        assert_eq!(files.evict(40..41, &mut || None, &mut |_| ()).expect("evicted"), None);
+        assert!(files.evict(40..41, &mut || None, &mut |_| ()).is_ok());
         assert_eq!(files.cached_bytes(0..64).expect("known"), (5 + 2) * BLOCK);
     }
 }

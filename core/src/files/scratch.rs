@@ -40,7 +40,7 @@ use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::files::writeback;
-use crate::run::budget::{Budget, Limits, Outcome, Stop, StopCheck};
+use crate::run::budget::{Budget, Limits, Outcome, StopCheck, stop_if};
 use crate::run::clock::Monotonic;
 use crate::run::shutdown::{self, ShutDown};
 use crate::{Error, Result};
@@ -67,13 +67,17 @@ struct HeldName(PathBuf);
 
 impl ScratchName {
     /// The name of this number beside the fallback. Nothing is made yet.
-    pub fn new(fallback: &Path, number: usize) -> Self {
+    fn new(fallback: &Path, number: usize) -> Self {
         let mut path = fallback.as_os_str().to_owned();
         path.push(format!(".{number}"));
         let held = Rc::new(HeldName(path.into()));
         let live: Rc<dyn ShutDown> = held.clone();
         shutdown::register(&live);
         Self(held)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0.0
     }
 }
 
@@ -148,62 +152,41 @@ impl Room {
 
 impl Scratch {
     /// Creates, fills and syncs a file. Asks before every MiB written, and before every 8 MiB (under a limit
-    /// every MiB) on the way to the storage; the fsync has only metadata left.
+    /// every MiB) on the way to the storage; the fsync has only metadata left. With a number, the file keeps
+    /// the name of that number for as long as the caller keeps it.
     ///
     /// # Errors
     /// [`Error::NoRoom`] if the file system is too full, before anything is created; [`Error::Io`] if it gets
     /// full meanwhile or the storage fails.
     pub fn create(
         place: ScratchLocation<'_>,
+        number: Option<usize>,
         room: Room,
         fill: Fill,
         should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<Self> {
+    ) -> Outcome<(Self, Option<ScratchName>)> {
         room.check(place.directory)?;
-        let file = create_nameless(libc::O_TMPFILE, place)?;
-        Self::filled(file, place.directory, room, fill, should_stop)
-    }
-
-    /// Like [`Scratch::create`], with a name that the file keeps.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn create_named(
-        directory: &Path,
-        name: &ScratchName,
-        room: Room,
-        fill: Fill,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<Self> {
-        room.check(directory)?;
-        let path = &name.0.0;
-        let file = create_new(path).map_err(|e| Error::io("create file", path, e))?;
-        Self::filled(file, directory, room, fill, should_stop)
-    }
-
-    fn filled(
-        file: File,
-        directory: &Path,
-        room: Room,
-        fill: Fill,
-        should_stop: &mut StopCheck<'_>,
-    ) -> Outcome<Self> {
+        let name = number.map(|number| ScratchName::new(place.fallback, number));
+        let file = match &name {
+            Some(name) => create_new(name.path())?,
+            None => create_nameless(libc::O_TMPFILE, place)?,
+        };
         let links = match nix::fcntl::open("/proc/self/fd", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
             Ok(links) => Some(links),
             // There is a `/proc`, but no descriptor or memory to open it.
             Err(e @ (nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOMEM)) => {
-                return Err(Error::io("open scratch file in directory", directory, e).into());
+                return Err(Error::io("open scratch file in directory", place.directory, e).into());
             }
             Err(_) => None,
         };
-        let scratch = Self { file, directory: directory.to_owned(), size: room.size, links };
-        let stop = scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
-        stop.map_or(Ok(scratch), |stop| Err(stop.into()))
+        let scratch = Self { file, directory: place.directory.to_owned(), size: room.size, links };
+        scratch.fill(fill, &room.limits, &mut Budget::unlimited(&Monotonic, should_stop))?;
+        Ok((scratch, name))
     }
 
     /// Fills and syncs the file, and has the kernel write it back as it goes: others that sync wait for what
     /// is dirty. Storage may keep equal blocks once, so the data is that of no other scratch file.
-    fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    fn fill(&self, fill: Fill, limits: &Limits, budget: &mut Budget<'_>) -> Outcome<()> {
         // It reaches the device in long requests, whatever the length of the writes.
         budget.pace(limits, FILL_STEP);
         let clock = budget.clock();
@@ -214,9 +197,7 @@ impl Scratch {
         let at_once = if limits.make_pauses() { FILL_STEP } else { writeback::STEP };
         let (mut offset, mut written_back) = (0, 0);
         while offset < self.size {
-            if let Some(stop) = budget.wait() {
-                return Ok(Some(stop));
-            }
+            stop_if(budget.wait())?;
             let (began, start) = (clock.now(), offset);
             let step = &mut step[..FILL_STEP.min(self.size - offset) as usize];
             let write = match fill {
@@ -232,10 +213,7 @@ impl Scratch {
             }
             if offset == self.size || offset - written_back >= at_once {
                 let range = written_back..offset;
-                let should_stop = &mut || budget.caller_stop();
-                if let Some(stop) = writeback::of_scratch(&self.file, &self.directory, range, should_stop)? {
-                    return Ok(Some(stop));
-                }
+                writeback::of_scratch(&self.file, &self.directory, range, &mut || budget.caller_stop())?;
                 written_back = offset;
             }
             budget.pacer().charge_in_sum(offset - start, clock.now() - began);
@@ -243,7 +221,10 @@ impl Scratch {
         let began = clock.now();
         self.file.sync_all().map_err(|e| self.failed("fsync scratch file in directory", None, e))?;
         budget.pacer().charge_in_sum(0, clock.now() - began);
-        Ok(if limits.make_pauses() { budget.wait() } else { None })
+        if limits.make_pauses() {
+            stop_if(budget.wait())?;
+        }
+        Ok(())
     }
 
     /// Writes all of `data` at an offset, through any descriptor of the file.
@@ -343,7 +324,7 @@ fn create_nameless(nameless: i32, place: ScratchLocation<'_>) -> Result<File> {
         Err(e) if has_no_tmpfile(&e) => {}
         Err(e) => return Err(Error::io("create scratch file in directory", place.directory, e)),
     }
-    let file = create_new(place.fallback).map_err(|e| Error::io("create file", place.fallback, e))?;
+    let file = create_new(place.fallback)?;
     fs::remove_file(place.fallback).map_err(|e| Error::io("remove file", place.fallback, e))?;
     Ok(file)
 }
@@ -355,10 +336,10 @@ fn options() -> OpenOptions {
 }
 
 /// Creates a file of a name that nothing else uses.
-fn create_new(path: &Path) -> io::Result<File> {
+fn create_new(path: &Path) -> Result<File> {
     let mut options = options();
     options.create_new(true);
-    options.open(path).or_else(|e| match path.parent() {
+    let created = options.open(path).or_else(|e| match path.parent() {
         // A process of the same number was killed before it could remove it.
         _ if e.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(path)?;
@@ -372,7 +353,8 @@ fn create_new(path: &Path) -> io::Result<File> {
             }
         }
         _ => Err(e),
-    })
+    });
+    created.map_err(|e| Error::io("create file", path, e))
 }
 
 /// A file system that lacks it says `EOPNOTSUPP`, a kernel that does not know the flag opens a directory
@@ -401,7 +383,7 @@ mod tests {
     use super::*;
     use crate::files::holes::Holes;
     use crate::files::open_file::OpenFile;
-    use crate::run::budget::End;
+    use crate::run::budget::{End, Stop};
     use crate::run::clock::{Clock, Manual};
 
     const BLOCK: usize = 8192;
@@ -431,7 +413,8 @@ mod tests {
             None
         };
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-        let created = Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop).expect("created");
+        let created = Scratch::create(place, None, ROOM, Fill::Incompressible, &mut should_stop);
+        let (created, _) = created.expect("created");
         // Four pieces written, one piece written back.
         assert_eq!(asked, 5);
         (created, directory)
@@ -483,22 +466,27 @@ mod tests {
         let (directory, fallback) = directory();
         let left = directory.path().join("xlogtemp.1.2");
         fs::write(&left, "left by a process of the same number").expect("written");
-        let name = ScratchName::new(&fallback, 2);
-        let mut should_stop = || None;
-        let made =
-            Scratch::create_named(directory.path(), &name, ROOM, Fill::Incompressible, &mut should_stop);
-        let facts = made.expect("created").file().metadata().expect("stat");
+        let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
+        let make = |should_stop: &mut StopCheck<'_>| {
+            Scratch::create(place, Some(2), ROOM, Fill::Incompressible, should_stop)
+        };
+        let (scratch, name) = make(&mut || None).expect("created");
+        let facts = scratch.file().metadata().expect("stat");
         assert_eq!((facts.nlink(), facts.mode() & 0o777, facts.len()), (1, 0o600, ROOM.size));
         assert_eq!(fs::metadata(&left).expect("stat").ino(), facts.ino());
         drop(name);
         assert!(is_empty(directory.path()));
         // One that is stopped while it is filled leaves none, nor does a process that exits without
         // unwinding.
-        let name = ScratchName::new(&fallback, 2);
-        let mut should_stop = || Some(Stop::LockWaiter);
-        let made =
-            Scratch::create_named(directory.path(), &name, ROOM, Fill::Incompressible, &mut should_stop);
-        assert!(made.is_err() && !is_empty(directory.path()));
+        let mut had_name = false;
+        let stopped = make(&mut || {
+            had_name = !is_empty(directory.path());
+            Some(Stop::LockWaiter)
+        });
+        assert!(stopped.is_err() && had_name);
+        assert!(is_empty(directory.path()));
+        let made = make(&mut || None);
+        assert!(made.is_ok() && !is_empty(directory.path()));
         shutdown::all();
         assert!(is_empty(directory.path()));
     }
@@ -526,7 +514,7 @@ mod tests {
         let no_directory = directory.path().join("file");
         fs::write(&no_directory, "").expect("written");
         let place = ScratchLocation { directory: &no_directory, fallback: &fallback };
-        match Scratch::create(place, ROOM, Fill::Incompressible, &mut || None) {
+        match Scratch::create(place, None, ROOM, Fill::Incompressible, &mut || None) {
             Err(End::Failed(Error::Io { path, source, .. })) => {
                 assert_eq!((path, source.raw_os_error()), (no_directory, Some(libc::ENOTDIR)));
             }
@@ -584,7 +572,7 @@ mod tests {
                 (asked == when).then_some(Stop::Statement)
             };
             let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
-            let created = Scratch::create(place, ROOM, Fill::Incompressible, &mut should_stop);
+            let created = Scratch::create(place, None, ROOM, Fill::Incompressible, &mut should_stop);
             assert!(matches!(created, Err(End::Stopped(Stop::Statement))), "{created:?}");
             assert_eq!(asked, when);
             assert!(is_empty(directory.path()));
@@ -598,7 +586,7 @@ mod tests {
         let limits = Limits { max_mib_s: Some(30), ..Limits::none() };
         let started = Monotonic.now();
         let room = Room { limits, ..ROOM };
-        let created = Scratch::create(place, room, Fill::Incompressible, &mut || None);
+        let created = Scratch::create(place, None, room, Fill::Incompressible, &mut || None);
         assert!(created.is_ok(), "{created:?}");
         // It is ready when a little over three MiB are due.
         assert!(Monotonic.now() - started >= 100_000_000);
@@ -615,7 +603,7 @@ mod tests {
             };
             let mut budget = Budget::unlimited(&clock, &mut should_stop);
             let fill = Fill::Zeros { write_bytes: 1 << 20 };
-            assert_eq!(scratch.fill(fill, &limits, &mut budget).expect("filled"), None);
+            assert!(scratch.fill(fill, &limits, &mut budget).is_ok());
             drop(budget);
             (clock.now(), asked)
         };
@@ -638,7 +626,7 @@ mod tests {
         // Only the reserve is missing; only the sum overflows.
         for reserve in [u64::MAX - ROOM.size, u64::MAX] {
             let room = Room { reserve, ..ROOM };
-            let error = Scratch::create(place, room, Fill::Incompressible, &mut || panic!("asked"))
+            let error = Scratch::create(place, None, room, Fill::Incompressible, &mut || panic!("asked"))
                 .expect_err("no room")
                 .stop()
                 .expect_err("no room");
@@ -677,7 +665,7 @@ mod tests {
             &Limits::none(),
             &mut Budget::unlimited(&Monotonic, &mut || None),
         ) {
-            Err(Error::Io { path, offset, source, .. }) => {
+            Err(End::Failed(Error::Io { path, offset, source, .. })) => {
                 assert_eq!((path.as_path(), offset), (directory, Some(0)));
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
             }

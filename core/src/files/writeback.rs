@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::files::fiemap;
 use crate::files::open_file::OpenFile;
-use crate::run::budget::{self, Stop, StopCheck};
+use crate::run::budget::{self, Outcome, StopCheck, stop_if};
 use crate::{Error, Result};
 
 /// How much is written back between two looks at the clock.
@@ -29,23 +29,15 @@ pub const STEP: u64 = 8 << 20;
 
 /// Writes the dirty pages of `bytes` of a relation's file back, and waits until the storage has taken them,
 /// or has failed to, which the server's own fsync tells. Asks every [`STEP`] bytes, and while it waits.
-pub fn of_relation(
-    open: &OpenFile,
-    bytes: Range<u64>,
-    should_stop: &mut StopCheck<'_>,
-) -> Result<Option<Stop>> {
+pub fn of_relation(open: &OpenFile, bytes: Range<u64>, should_stop: &mut StopCheck<'_>) -> Outcome<()> {
     let tells_dirty = open.method.tells_dirty();
     // What is being written already is passed over, also where it has become dirty again meanwhile.
     let rounds = if tells_dirty { 3 } else { 1 };
     for step in steps(bytes) {
         for _ in 0..rounds {
-            if let Some(stop) = should_stop() {
-                return Ok(Some(stop));
-            }
+            stop_if(should_stop())?;
             flush("write back file", &open.file, &open.path, &step, libc::SYNC_FILE_RANGE_WRITE)?;
-            if let Some(stop) = settle(open, &step, should_stop)? {
-                return Ok(Some(stop));
-            }
+            settle(open, &step, should_stop)?;
             if tells_dirty && open.residency(step.clone())?.dirty_bytes == Some(0) {
                 break;
             }
@@ -54,7 +46,7 @@ pub fn of_relation(
     if !tells_dirty {
         fiemap::sync(&open.file, &open.path)?;
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Writes back the dirty pages of `bytes` of a file that is the caller's own, as are its errors; they name
@@ -64,16 +56,14 @@ pub fn of_scratch(
     directory: &Path,
     bytes: Range<u64>,
     should_stop: &mut StopCheck<'_>,
-) -> Result<Option<Stop>> {
+) -> Outcome<()> {
     for step in steps(bytes) {
-        if let Some(stop) = should_stop() {
-            return Ok(Some(stop));
-        }
+        stop_if(should_stop())?;
         let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         let flags = libc::SYNC_FILE_RANGE_WRITE | wait;
         flush("write back scratch file in directory", file, directory, &step, flags)?;
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Has the kernel begin to write back `bytes` of a file that is the caller's own, without waiting; errors
@@ -84,16 +74,16 @@ pub(crate) fn begin_of_scratch(file: &File, directory: &Path, bytes: &Range<u64>
 
 /// Waits while pages of a range are being written, as far as that can be seen: others may never cease to
 /// write there.
-fn settle(open: &OpenFile, step: &Range<u64>, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+fn settle(open: &OpenFile, step: &Range<u64>, should_stop: &mut StopCheck<'_>) -> Outcome<()> {
     const NAP: Duration = Duration::from_micros(500);
     const PATIENCE: Duration = Duration::from_secs(10);
-    let mut stopped = None;
     budget::wait_while(PATIENCE, NAP, &mut || {
         let is_busy = open.under_way(step)?.is_some_and(|bytes| bytes > 0);
-        stopped = if is_busy { should_stop() } else { None };
-        Ok(is_busy && stopped.is_none())
-    })?;
-    Ok(stopped)
+        if is_busy {
+            stop_if(should_stop())?;
+        }
+        Ok(is_busy)
+    })
 }
 
 fn steps(bytes: Range<u64>) -> impl Iterator<Item = Range<u64>> {
@@ -123,6 +113,7 @@ fn flush(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::budget::{Stop, stopped};
     use std::io::Write;
 
     /// A file of `size` dirty bytes in the crate's own directory, which is on a disk where /tmp may not be.
@@ -133,7 +124,7 @@ mod tests {
         (file, open)
     }
 
-    type Way = fn(&OpenFile, Range<u64>, &mut StopCheck<'_>) -> Result<Option<Stop>>;
+    type Way = fn(&OpenFile, Range<u64>, &mut StopCheck<'_>) -> Outcome<()>;
 
     /// Both ways to write back.
     const WAYS: [Way; 2] =
@@ -146,7 +137,7 @@ mod tests {
             let left = || open.residency(0..20 << 20).expect("residency").dirty_bytes;
             let Some(before) = left() else { return };
             assert!(before > 0);
-            assert_eq!(written(&open, 0..20 << 20, &mut || None).expect("written"), None);
+            assert_eq!(stopped(written(&open, 0..20 << 20, &mut || None)).expect("written"), None);
             assert_eq!(left(), Some(0));
         }
     }
@@ -160,7 +151,7 @@ mod tests {
                 asked += 1;
                 (asked == 2).then_some(Stop::Statement)
             };
-            let stop = written(&open, 0..32 << 20, &mut should_stop).expect("written");
+            let stop = stopped(written(&open, 0..32 << 20, &mut should_stop)).expect("written");
             assert_eq!((stop, asked), (Some(Stop::Statement), 2));
         }
     }

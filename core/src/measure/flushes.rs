@@ -28,7 +28,7 @@ use crate::measure::content::Content;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Requests, Stream};
 use crate::measure::writes::{Buffered, WriteWay, content_of};
-use crate::run::budget::{Budget, End, Limits, Outcome, Stop};
+use crate::run::budget::{Budget, Limits, Outcome, Stop, stop_if, stopped};
 use crate::run::clock::{Clock, Monotonic, nanoseconds};
 use crate::run::lock;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
@@ -167,14 +167,11 @@ pub fn run(run: &FlushRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u
         found: Flushes::of(run.ways.len()),
     };
     let before = run.observer.look();
-    let stop = match turns.size(&mut budget) {
-        Ok(()) => {
-            let rounds = Rounds::new(ROUNDS.into(), run.ways.len());
-            rounds.take(&mut turns, &mut budget)?.break_value().flatten()
-        }
-        Err(End::Stopped(stop)) => Some(stop),
-        Err(End::Failed(error)) => return Err(error),
-    };
+    let mut stop = stopped(turns.size(&mut budget))?;
+    if stop.is_none() {
+        let rounds = Rounds::new(ROUNDS.into(), run.ways.len());
+        stop = rounds.take(&mut turns, &mut budget)?.break_value().flatten();
+    }
     let moved = run.observer.since(&before).activity.map(|activity| activity.writes.bytes);
     Ok(Flushes { moved, stop, ..turns.found })
 }
@@ -274,9 +271,7 @@ impl FlushTurns<'_> {
         let mut count = FIRST.min(most);
         loop {
             let (turn, stop) = self.write(way, count, None, budget)?;
-            if let Some(stop) = stop {
-                return Err(stop.into());
-            }
+            stop_if(stop)?;
             let fitting = count as f64 * wanted / turn.writing_ns.max(1) as f64;
             let grown = count as f64 * GROWTH;
             if fitting <= grown || count == most {
@@ -372,7 +367,8 @@ mod tests {
         let place = ScratchLocation { directory: directory.path(), fallback: &fallback };
         let room = Room { size, reserve: 0, limits: Limits::none() };
         let mut should_stop = || None;
-        let scratch = Scratch::create(place, room, Fill::Incompressible, &mut should_stop).expect("a file");
+        let (scratch, _) =
+            Scratch::create(place, None, room, Fill::Incompressible, &mut should_stop).expect("a file");
         let (roots, leaves) = (Roots::default(), []);
         let observer = Observer::new(Account::Own, &leaves, &roots);
         let (scratch, reads) = (Arc::new(scratch), Arc::new(Reads));

@@ -22,7 +22,7 @@ use crate::machine::device::Traffic;
 use crate::machine::observer::Observer;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, Reached, Requests, Stream};
-use crate::run::budget::{Budget, Limits, Outcome, Stop};
+use crate::run::budget::{Budget, Limits, Outcome, Stop, stop_if, stopped};
 use crate::run::clock::nanoseconds;
 
 /// The sides.
@@ -83,9 +83,7 @@ impl Present {
         let ends = budget.clock().now().saturating_add(nanoseconds(length));
         loop {
             let left = ends.saturating_sub(budget.clock().now());
-            if let Some(stop) = budget.nap(Duration::from_nanos(left)) {
-                return Err(stop.into());
-            }
+            stop_if(budget.nap(Duration::from_nanos(left)))?;
             if left == 0 {
                 break;
             }
@@ -191,7 +189,7 @@ pub fn run(run: &MixRun<'_>, budget: &mut Budget<'_>, report: &mut dyn FnMut(u64
     let mut turns = MixTurns { run, streams, of: 2 * (mix.cells.len() as u64 + 2), number: 0, report };
     let mut budget = budget.part(&Limits { duration: Duration::MAX, max_bytes: u64::MAX, ..run.limits });
     budget.pace(&Limits { max_iops: None, max_mib_s: None, ..run.limits }, 1);
-    mix.stop = turns.take_all(&mut mix.alone, &mut mix.cells, &mut budget)?;
+    mix.stop = stopped(turns.take_all(&mut mix.alone, &mut mix.cells, &mut budget))?;
     budget.rest_at_end(&run.limits);
     mix.cells.sort_by_key(|cell| cell.shares);
     Ok(mix)
@@ -224,34 +222,25 @@ impl MixTurns<'_> {
         alone: &mut [Cell; 2],
         cells: &mut [Cell],
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         for side in [READS, WRITES] {
-            let stop = self.take(&mut alone[side], budget)?;
-            if stop.is_some() {
-                return Ok(stop);
-            }
+            self.take(&mut alone[side], budget)?;
         }
         let rates = [READS, WRITES].map(|side| alone[side].reached.as_ref().and_then(|r| r[side].per_s()));
         // Without both there are no shares of them.
         let [Some(reads), Some(writes)] = rates.map(|rate| rate.filter(|rate| *rate > 0.0)) else {
-            return Ok(None);
+            return Ok(());
         };
         let rates = self.run.like.map_or([reads, writes], |like| like.map(|side| side.per_s));
         for cell in cells.iter_mut() {
             let wanted = [READS, WRITES].map(|side| rates[side] * f64::from(cell.shares[side]) / 100.0);
             cell.offered = self.within_limits(wanted).map(Some);
-            let stop = self.take(cell, budget)?;
-            if stop.is_some() {
-                return Ok(stop);
-            }
+            self.take(cell, budget)?;
         }
         for cell in cells.iter_mut().rev().chain(alone) {
-            let stop = self.take(cell, budget)?;
-            if stop.is_some() {
-                return Ok(stop);
-            }
+            self.take(cell, budget)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Rates of both sides, as the limits of the call allow them together.
@@ -274,13 +263,11 @@ impl MixTurns<'_> {
         }
     }
 
-    /// Half of a cell's time, within half of its bytes. Returns what ends all, if so.
-    fn take(&mut self, cell: &mut Cell, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    /// Half of a cell's time, within half of its bytes.
+    fn take(&mut self, cell: &mut Cell, budget: &mut Budget<'_>) -> Outcome<()> {
         self.number += 1;
         (self.report)(self.number, self.of);
-        if let Some(stop) = budget.wait() {
-            return Ok(Some(stop));
-        }
+        stop_if(budget.wait())?;
         let sides: Vec<usize> = [READS, WRITES].into_iter().filter(|side| cell.shares[*side] > 0).collect();
         let stream = |side: &usize| self.streams[*side].at(self.pace(*side, cell.offered[*side]));
         let streams: Vec<Stream> = sides.iter().map(stream).collect();
@@ -307,7 +294,7 @@ impl MixTurns<'_> {
         for (side, reached) in sides.iter().zip(&reached) {
             all[*side].add(reached);
         }
-        Ok(stop.filter(|stop| stop.is_for_all()))
+        stop_if(stop.filter(|stop| stop.is_for_all()))
     }
 }
 

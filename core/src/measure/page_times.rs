@@ -153,6 +153,12 @@ pub struct PageTimesResult {
 }
 
 impl PageTimesResult {
+    /// All ways that read from the device.
+    fn ways_of_device(&self) -> impl Iterator<Item = &WaySeries> {
+        let plain = [&self.device_sequential, &self.device_random];
+        plain.into_iter().chain(self.sparse.iter().flatten())
+    }
+
     /// Did others use the device beside the reads of a pattern? The points of the curve count as one pattern,
     /// since each has few turns.
     pub fn is_disturbed(&self) -> bool {
@@ -165,16 +171,14 @@ impl PageTimesResult {
     /// does not where a layer below the page cache serves the blocks (FUSE), or fetches fewer bytes for them
     /// (compression). None where the account is unknown, or nothing was read.
     pub fn is_borne_out(&self, block_size: u64) -> Option<bool> {
-        let plain = [&self.device_sequential, &self.device_random];
-        let all = plain.into_iter().chain(self.sparse.iter().flatten()).map(WaySeries::account);
+        let all = self.ways_of_device().map(WaySeries::account);
         let (blocks, bytes) = all.fold((0, 0), |sum, of_way| (sum.0 + of_way.blocks, sum.1 + of_way.bytes));
         (blocks > 0).then(|| bytes as f64 >= BORNE_OUT * (blocks * block_size) as f64)
     }
 
     /// What the server's control group held back of the reads from the device.
     pub fn held_back(&self) -> HeldBack {
-        let plain = [&self.device_sequential, &self.device_random];
-        let all = plain.into_iter().chain(self.sparse.iter().flatten()).filter_map(WaySeries::cost);
+        let all = self.ways_of_device().filter_map(WaySeries::cost);
         all.map(|cost| cost.held_back.clone()).reduce(HeldBack::then).unwrap_or_default()
     }
 

@@ -143,7 +143,8 @@ mod tests {
     fn scratch(directory: &std::path::Path) -> Arc<Scratch> {
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
         let room = Room { size: 16 * u64::from(BLOCK), reserve: 0, limits: Limits::none() };
-        Arc::new(Scratch::create(place, room, Fill::Incompressible, &mut || None).expect("created"))
+        let created = Scratch::create(place, None, room, Fill::Incompressible, &mut || None);
+        Arc::new(created.expect("created").0)
     }
 
     fn writes(scratch: &Arc<Scratch>, flags: i32) -> Option<ScratchWrites> {

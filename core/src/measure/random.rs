@@ -40,7 +40,7 @@ pub use sweep::{Engines, Step, Sweep, sweep};
 use crate::Result;
 use crate::measure::BlockReader;
 use crate::measure::tiers::Tiers;
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Stop, stopped};
 use crate::run::stopwatch::Stopwatch;
 use crate::stats::{Interval, Latencies, Slice};
 
@@ -150,7 +150,8 @@ fn run_after(
     budget: &mut Budget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RandomRun> {
-    fetch_order.inspect_segments(&mut || budget.poll())?;
+    // The budget keeps a reason to stop.
+    stopped(fetch_order.inspect_segments(&mut || budget.poll()))?;
     let block_size = fetch_order.source().block_size();
     let mut watch = Stopwatch::start(limits.precision, budget.part(limits), progress);
     let record = FetchRecord::start(limits, block_size, watch.last()).after(lead);

@@ -43,7 +43,7 @@ use crate::files::{Access, Part, RelationFiles};
 use crate::machine::observer::{IoDelta, Observer};
 use crate::measure::BlockReader;
 use crate::measure::scan::{self, Buffered, Scan, ScanRun, Steps};
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Outcome, Stop, stop_if, stopped};
 use crate::run::clock::cpu_of_thread_ns;
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
@@ -303,7 +303,8 @@ impl Contenders for WindowTurns<'_> {
         }
         self.taken += 1;
         (self.report)(self.taken, turn.of.max(self.taken), whose);
-        Ok(self.read(turn.round, whose, budget)?.map_or(Continue(()), |stop| Break(Some(stop))))
+        let stop = stopped(self.read(turn.round, whose, budget))?;
+        Ok(stop.map_or(Continue(()), |stop| Break(Some(stop))))
     }
 
     /// Are all intervals narrow enough?
@@ -355,14 +356,9 @@ impl WindowTurns<'_> {
     }
 
     /// Reads the blocks of a turn; a reason to stop ends all.
-    fn read(&mut self, round: u64, whose: Contender, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
-        let blocks = match self.pay_and_place(whose, budget) {
-            Ok(blocks) => blocks,
-            Err(stop) => return Ok(Some(stop)),
-        };
-        if let Some(stop) = self.empty(whose, blocks.clone(), budget)? {
-            return Ok(Some(stop));
-        }
+    fn read(&mut self, round: u64, whose: Contender, budget: &mut Budget<'_>) -> Outcome<()> {
+        let blocks = self.pay_and_place(whose, budget)?;
+        self.empty(whose, blocks.clone(), budget)?;
         let began = budget.clock().now();
         let (scanned, cpu, cost) = self.scan(whose, blocks, budget)?;
         if whose == Contender::Kernel {
@@ -380,7 +376,7 @@ impl WindowTurns<'_> {
         }
         budget.pacer().rest(began, busy);
         self.curve.tally(whose).add(round, &scanned, cpu, cost);
-        Ok(scanned.stop.filter(|stop| stop.is_for_all()))
+        stop_if(scanned.stop.filter(|stop| stop.is_for_all()))
     }
 
     fn in_force_blocks(&self) -> u64 {
@@ -388,8 +384,7 @@ impl WindowTurns<'_> {
     }
 
     /// The blocks of a turn, which is paid for before it is taken, with what the kernel reads beyond its own.
-    /// Err holds a reason to stop.
-    fn pay_and_place(&mut self, whose: Contender, budget: &mut Budget<'_>) -> Result<Range<u64>, Stop> {
+    fn pay_and_place(&mut self, whose: Contender, budget: &mut Budget<'_>) -> Outcome<Range<u64>> {
         let source = self.run.source;
         let (length, beyond) = match whose {
             Contender::Kernel => (self.kernel_blocks, self.run.in_force),
@@ -397,9 +392,7 @@ impl WindowTurns<'_> {
         };
         let now = budget.clock().now();
         budget.pacer().charge_late(now, length * u64::from(source.block_size()) + beyond, 0);
-        if let Some(stop) = budget.wait() {
-            return Err(stop);
-        }
+        stop_if(budget.wait())?;
         let gap = BEHIND_BUFFER / u64::from(source.block_size());
         let start = start_of_turn(self.position, length, gap, source.blocks());
         let blocks = start..source.blocks().min(start + length);
@@ -408,13 +401,13 @@ impl WindowTurns<'_> {
     }
 
     /// Writes back what is dirty, which would happen in the middle otherwise, and makes the page cache let go
-    /// of what the kernel is to read. Returns a reason to stop.
-    fn empty(&self, whose: Contender, blocks: Range<u64>, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    /// of what the kernel is to read.
+    fn empty(&self, whose: Contender, blocks: Range<u64>, budget: &mut Budget<'_>) -> Outcome<()> {
         let source = self.run.source;
         if whose == Contender::Kernel {
             source.evict(blocks, &mut || budget.poll(), &mut |_| ())
         } else {
-            Ok(source.write_back(blocks, &mut || budget.poll())?.1)
+            source.write_back(blocks, &mut || budget.poll()).map(drop)
         }
     }
 

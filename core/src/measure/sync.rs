@@ -48,7 +48,7 @@ pub use measured::{CaseTimes, DeviceRequests};
 use turn::CaseTurn;
 
 use crate::machine::observer::Observer;
-use crate::run::budget::{Budget, Limits};
+use crate::run::budget::{Budget, End, Limits};
 use crate::run::clock::{self, nanoseconds};
 use crate::run::memory;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
@@ -205,10 +205,12 @@ impl<C: Calls> Contenders for Cases<'_, C> {
         };
         measured.saw(run.observer.since(&before).activity, measured.performed - performed);
         match taken {
-            Ok(None) => measured.end_turn(run.limits.precision),
-            Ok(Some(stop)) => return Ok(Break(Some(stop))),
-            Err(refused @ Error::Unsupported { .. }) => measured.refused = Some(refused.to_string()),
-            Err(e) => return Err(e),
+            Ok(()) => measured.end_turn(run.limits.precision),
+            Err(End::Stopped(stop)) => return Ok(Break(Some(stop))),
+            Err(End::Failed(refused @ Error::Unsupported { .. })) => {
+                measured.refused = Some(refused.to_string());
+            }
+            Err(End::Failed(error)) => return Err(error),
         }
         Ok(Continue(()))
     }

@@ -26,7 +26,7 @@ use crate::machine::observer::Observer;
 use crate::measure::content::Content;
 use crate::measure::contradictions;
 use crate::measure::load::{self, Pace, ScratchWrites, Stream};
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Stop, stopped};
 use crate::run::clock::nanoseconds;
 use crate::run::memory;
 use crate::run::order::Permutation;
@@ -394,7 +394,8 @@ impl Buffered {
         }
         let started = clock.now();
         let all = 0..self.scratch.size();
-        let waited = writeback::of_scratch(&self.file, self.scratch.directory(), all, &mut || budget.poll())?;
+        let waited =
+            stopped(writeback::of_scratch(&self.file, self.scratch.directory(), all, &mut || budget.poll()))?;
         if waited.is_none() {
             self.sync()?;
             let took = clock.now() - started;
@@ -449,7 +450,8 @@ mod tests {
         let limits = Limits { duration: Duration::from_millis(50), ..Limits::none() };
         let room = Room { size: 1 << 20, reserve: 0, limits: Limits::none() };
         let mut should_stop = || None;
-        let scratch = Scratch::create(place, room, Fill::Incompressible, &mut should_stop).expect("a file");
+        let (scratch, _) =
+            Scratch::create(place, None, room, Fill::Incompressible, &mut should_stop).expect("a file");
         let way = |order, flush_after| WriteWay { order, length: BLOCK, direct: None, flush_after };
         let ways = [
             way(WriteOrder::Sorted, 32 * u64::from(BLOCK)),

@@ -112,6 +112,25 @@ impl End {
     }
 }
 
+/// Ends work if there is a reason to.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn stop_if(stop: Option<Stop>) -> Outcome<()> {
+    stop.map_or(Ok(()), |stop| Err(stop.into()))
+}
+
+/// What stopped work that has no result, if anything did.
+///
+/// # Errors
+/// The error by which it failed.
+pub fn stopped(outcome: Outcome<()>) -> Result<Option<Stop>> {
+    match outcome {
+        Ok(()) => Ok(None),
+        Err(end) => end.stop().map(Some),
+    }
+}
+
 impl From<Stop> for End {
     fn from(stop: Stop) -> Self {
         Self::Stopped(stop)
@@ -390,12 +409,6 @@ pub(crate) fn sleep_in_thread(clock: &impl Clock, when: u64, over: &AtomicBool) 
         clock.sleep(NAP.min(Duration::from_nanos(left)));
     }
     slept
-}
-
-/// Sleeps in a thread of a run in one piece, as the server does before a flush (`commit_delay`, 100 ms at
-/// most).
-pub(crate) fn delay_in_thread(clock: &impl Clock, delay: Duration) {
-    clock.sleep(delay);
 }
 
 #[cfg(test)]

@@ -22,10 +22,7 @@ pub struct Monotonic;
 impl Clock for Monotonic {
     #[inline]
     fn now(&self) -> u64 {
-        let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: t is a valid timespec, and CLOCK_MONOTONIC exists on every Linux, so the call fills it.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-        t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+        ns_of(libc::CLOCK_MONOTONIC)
     }
 
     fn sleep(&self, duration: Duration) {
@@ -53,25 +50,27 @@ pub fn cost_ns() -> f64 {
 /// The resolution that the kernel states for [`Monotonic`], in nanoseconds.
 pub fn resolution_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as in `now`.
+    // SAFETY: as in `ns_of`.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// CPU time of the calling thread so far, in nanoseconds.
 pub fn cpu_of_thread_ns() -> u64 {
-    cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+    ns_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// CPU time of this process so far, of all its threads and of those that the kernel runs for its io_uring, in
 /// nanoseconds.
 pub fn cpu_of_process_ns() -> u64 {
-    cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+    ns_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-fn cpu_ns(clock: libc::clockid_t) -> u64 {
+/// What a clock of the kernel shows, in nanoseconds.
+#[inline]
+fn ns_of(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as in `now`.
+    // SAFETY: t is a valid timespec, and every Linux has the clocks that are asked for, so the call fills it.
     unsafe { libc::clock_gettime(clock, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }

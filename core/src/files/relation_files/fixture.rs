@@ -76,7 +76,7 @@ impl Relation {
         let own = self.source.afresh();
         for part in own.parts(0..own.blocks()) {
             let open = own.open(part.segment, Access::Buffered).expect("opened");
-            let (left, _) = eviction::evict(&open, &mut || None).expect("evicted");
+            let left = eviction::evict(&open, &mut || None).expect("evicted");
             cached += left.cached_bytes;
         }
         cached

@@ -17,7 +17,7 @@ use crate::files::relation_files::{NEARLY_CACHED, NEARLY_COLD};
 use crate::machine::cpu::CpuTimes;
 use crate::machine::device::Roots;
 use crate::measure::page_times::{Order, TurnReader, Way};
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Stop, stopped};
 use crate::run::clock::{cpu_of_process_ns, nanoseconds};
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::run::stopwatch::Stopwatch;
@@ -264,7 +264,8 @@ impl<'a> Turns<'_, 'a> {
         let in_order = span.end..(span.end + self.scan_blocks).min(source.blocks());
         self.position = in_order.end;
         for range in [&span, &in_order] {
-            source.evict(range.clone(), &mut || budget.caller_stop(), &mut |_| ())?;
+            // The budget keeps a reason to stop.
+            stopped(source.evict(range.clone(), &mut || budget.caller_stop(), &mut |_| ()))?;
         }
         if source.cached_share(&span)? > NEARLY_COLD || source.cached_share(&in_order)? > NEARLY_COLD {
             self.compared.was_cached = true;

@@ -15,7 +15,7 @@ use crate::files::page_cache::ResidencyMethod;
 use crate::files::scratch::Scratch;
 use crate::measure::content::Content;
 use crate::measure::random::{FetchOrder, Found};
-use crate::run::budget::{Budget, Outcome};
+use crate::run::budget::{Budget, Outcome, stop_if};
 use crate::run::clock::Clock;
 use crate::run::memory;
 use crate::run::order::Permutation;
@@ -77,9 +77,7 @@ impl BlockReads {
         let block_size = u64::from(source.block_size());
         let mut places = memory::list_of(Self::MOST.min(source.blocks()) as usize)?;
         while (places.len() as u64) < Self::MOST {
-            if let Some(stop) = budget.poll() {
-                return Err(stop.into());
-            }
+            stop_if(budget.poll())?;
             fetch_order.prepare(budget)?;
             let Some(fetch) = fetch_order.hand_out(budget)? else { break };
             if fetch.found == Found::Hole {

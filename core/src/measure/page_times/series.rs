@@ -9,7 +9,6 @@ use crate::stats::{self, Interval, MIN_SLICES, Slice, median};
 pub struct WaySeries {
     turns: Vec<Slice>,
     cached: u64,
-    blocks: u64,
     read: u64,
     discarded: u64,
     cost: Option<IoDelta>,
@@ -46,7 +45,6 @@ impl WaySeries {
         } else if blocks > 0 {
             self.turns.push(Slice { ns, work: blocks });
             self.cached += cached;
-            self.blocks += blocks;
         }
     }
 
@@ -81,7 +79,7 @@ impl WaySeries {
 
     /// Blocks that were timed.
     pub fn blocks(&self) -> u64 {
-        self.blocks
+        Slice::sum(&self.turns).work
     }
 
     /// Blocks read in all.
@@ -91,7 +89,8 @@ impl WaySeries {
 
     /// Percent of the blocks that the OS cache held before.
     pub fn cached_pct(&self) -> Option<f64> {
-        (self.blocks > 0).then(|| (self.cached as f64 / self.blocks as f64 * 100.0).min(100.0))
+        let blocks = self.blocks();
+        (blocks > 0).then(|| (self.cached as f64 / blocks as f64 * 100.0).min(100.0))
     }
 
     /// The turns without the warm-up, and without those that took far longer than the others, if these are

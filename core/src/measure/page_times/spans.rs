@@ -10,7 +10,7 @@ use super::PageTimesRun;
 use crate::Result;
 use crate::files::RelationFiles;
 use crate::files::relation_files::{NEARLY_CACHED, NEARLY_COLD};
-use crate::run::budget::{Outcome, StopCheck};
+use crate::run::budget::{Outcome, StopCheck, stop_if};
 use crate::run::order::Permutation;
 
 /// A stretch is of use if no more than one in `MOST_BUFFERED` of its blocks is in shared buffers.
@@ -160,9 +160,7 @@ impl<'a> Spans<'a> {
                 self.skipped += 1;
                 continue;
             }
-            if let Some(stop) = should_stop() {
-                return Err(stop.into());
-            }
+            stop_if(should_stop())?;
             if self.is_mostly_buffered(&range) {
                 self.passed_over.buffered += 1;
                 continue;
@@ -222,9 +220,7 @@ impl<'a> Spans<'a> {
             let around = start..(start + region).min(self.source.blocks());
             // One that lies in a region that was taken already shares its fate.
             if !self.taken.ranges.contains(&around) {
-                if let Some(stop) = should_stop() {
-                    return Err(stop.into());
-                }
+                stop_if(should_stop())?;
                 if self.source.have_holes(around.clone(), should_stop)? {
                     continue;
                 }
@@ -272,17 +268,13 @@ impl<'a> Spans<'a> {
     ) -> Outcome<Option<u64>> {
         let mut share = self.source.cached_share(range)?;
         if share > NEARLY_COLD && self.evicts {
-            if let (_, Some(stop)) = self.source.write_back(range.clone(), should_stop)? {
-                return Err(stop.into());
-            }
+            self.source.write_back(range.clone(), should_stop)?;
             self.source.drop_cached(range.clone())?;
             share = self.source.cached_share(range)?;
         }
         if share > NEARLY_COLD && self.evicts {
             // Large folios go only as a whole.
-            if let Some(stop) = self.source.evict(range.clone(), should_stop, &mut |_| ())? {
-                return Err(stop.into());
-            }
+            self.source.evict(range.clone(), should_stop, &mut |_| ())?;
             share = self.source.cached_share(range)?;
         }
         // What others have read there must not be dropped unless that is allowed.
@@ -314,15 +306,8 @@ impl<'a> ColdRanges<'a> {
         Ok(false)
     }
 
-    /// Drops what was read. After an error the others are still to be dropped.
-    pub(super) fn drop_cached(&mut self) -> Result<()> {
-        while let Some(range) = self.ahead.pop().or_else(|| self.ranges.pop()) {
-            self.drop_whole(range)?;
-        }
-        Ok(())
-    }
-
-    /// Drops what was read, and returns about how many bytes that were.
+    /// Drops what was read, and returns about how many bytes that were. After an error the others are still
+    /// to be dropped.
     pub(super) fn release(&mut self) -> Result<u64> {
         let mut bytes = 0;
         // In reverse: where there are many files, those of the last are still open.
@@ -361,7 +346,7 @@ impl Drop for ColdRanges<'_> {
     fn drop(&mut self) {
         while !self.ranges.is_empty() || !self.ahead.is_empty() {
             // No caller is left to hear of an error.
-            let _ = self.drop_cached();
+            let _ = self.release();
         }
     }
 }

@@ -115,7 +115,7 @@ pub fn measure(
     }
     let time = per_tuple(&pairs, hit_ns);
     let is_lost_in_noise = time.is_none() && pairs.iter().any(|pair| pair.tuples > 0);
-    CountOutcome { time, is_lost_in_noise, is_refused, left_behind: cold.drop_cached().err() }
+    CountOutcome { time, is_lost_in_noise, is_refused, left_behind: cold.release().err() }
 }
 
 /// Where to count: in many blocks, and in the first of them.

@@ -11,7 +11,7 @@ use super::points::Points;
 use super::spans::{NotCold, Spans, Supply};
 use super::{LEAST_BLOCKS, Order, PageTimesResult, PageTimesRun, ROUGHLY, TurnReader, Way, WaySeries};
 use crate::machine::observer::IoDelta;
-use crate::run::budget::{Budget, Stop};
+use crate::run::budget::{Budget, Outcome, Stop, stop_if, stopped};
 use crate::run::clock::nanoseconds;
 use crate::run::rounds::{Contenders, Ended, Rounds, Turn};
 use crate::run::stopwatch::Stopwatch;
@@ -327,9 +327,7 @@ impl<'a> Turns<'a> {
 
     /// Blocks read from the device.
     fn read_from_device(&self) -> u64 {
-        let measured = &self.measured;
-        let plain = [&measured.device_sequential, &measured.device_random];
-        plain.into_iter().chain(measured.sparse.iter().flatten()).map(WaySeries::read).sum()
+        self.measured.ways_of_device().map(WaySeries::read).sum()
     }
 
     /// Blocks read from the OS cache.
@@ -347,14 +345,13 @@ impl<'a> Turns<'a> {
     }
 
     /// Reads from the device in order, then the same blocks from the OS cache and from shared buffers.
-    fn in_order(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    fn in_order(&mut self, budget: &mut Budget<'_>) -> Outcome<()> {
         let block_size = u64::from(self.run.source.block_size());
         // How many of its blocks are cached, of a stretch that is cold.
-        let (range, cold) = match self.spans.take(&mut || budget.poll()) {
-            Ok(Supply::Cold { range, cached }) => (range, Some(cached)),
-            Ok(Supply::Cached(range)) => (range, None),
-            Ok(Supply::None) => return self.hits(&[0], budget),
-            Err(end) => return end.stop().map(Some),
+        let (range, cold) = match self.spans.take(&mut || budget.poll())? {
+            Supply::Cold { range, cached } => (range, Some(cached)),
+            Supply::Cached(range) => (range, None),
+            Supply::None => return self.hits(&[0], budget),
         };
         let (warm_up, timed) = self.whole_windows();
         let wanted = warm_up + timed;
@@ -371,9 +368,7 @@ impl<'a> Turns<'a> {
             let whole = taken.of_all(all, blocks.len());
             self.add(|measured| &mut measured.device_sequential, whole, cached, Some(cost));
             self.settle()?;
-            if stop.is_some() {
-                return Ok(stop);
-            }
+            stop_if(stop)?;
         }
         if !self.run.through_cache {
             return self.hits(&[blocks.first().copied().unwrap_or(0)], budget);
@@ -384,19 +379,14 @@ impl<'a> Turns<'a> {
 
     /// Reads blocks that were just read, if they are in the OS cache now: from there, and from shared
     /// buffers.
-    fn again_from_cache(
-        &mut self,
-        again: &[u64],
-        was_cold: bool,
-        budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
+    fn again_from_cache(&mut self, again: &[u64], was_cold: bool, budget: &mut Budget<'_>) -> Outcome<()> {
         if !self.spans.is_cached(again)? {
             if !was_cold {
                 // Others have taken pages of it meanwhile. What is found next may be cold.
                 self.spans.forget_cached();
                 self.most_stretches = MOST_STRETCHES;
             }
-            return Ok(None);
+            return Ok(());
         }
         let random: Vec<u64> = (0..OS_RANDOM_BLOCKS.min(again.len()))
             .map(|_| again[self.rng.random_range(0..again.len())])
@@ -406,35 +396,30 @@ impl<'a> Turns<'a> {
         for (blocks, way, series) in [(again, Way::Scan, in_order), (&random[..], Way::Single, at_random)] {
             let (taken, stop) = self.read(Order { warm_up: 0, ..self.order(blocks, way) }, budget)?;
             self.add(series, taken, 0, None);
-            if stop.is_some() {
-                return Ok(stop);
-            }
+            stop_if(stop)?;
         }
         // The last of them are in shared buffers.
         self.hits(&random[random.len().saturating_sub(HOT_BLOCKS)..], budget)
     }
 
     /// Reads `blocks` from shared buffers, in many rounds, of which the first may bring them there.
-    fn hits(&mut self, blocks: &[u64], budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    fn hits(&mut self, blocks: &[u64], budget: &mut Budget<'_>) -> Outcome<()> {
         let rounds = blocks.repeat(HOT_READS / blocks.len().max(1));
         let order = Order { warm_up: blocks.len(), ..self.order(&rounds, Way::Single) };
         let (taken, stop) = self.read(order, budget)?;
         let counts = taken.hits as f64 >= LEAST_HITS * taken.blocks as f64;
         self.measured.shared.add(taken.ns, taken.blocks, 0, taken.read, counts);
-        Ok(stop)
+        stop_if(stop)
     }
 
     /// Reads from the device at random, one block at a time.
-    fn at_random(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
+    fn at_random(&mut self, budget: &mut Budget<'_>) -> Outcome<()> {
         let wanted = self.random_blocks.unwrap_or(LONG_RANDOM_BLOCKS).max(self.blocks_of_bursts() as usize);
         let affordable = budget.bytes_left() / u64::from(self.run.source.block_size()) / LEAST_LONG_TURNS;
         let wanted = wanted.min(affordable as usize).max(RANDOM_BLOCKS);
-        let (blocks, cached) = match self.spans.scatter(wanted, &mut || budget.poll()) {
-            Ok(scattered) => scattered,
-            Err(end) => return end.stop().map(Some),
-        };
+        let (blocks, cached) = self.spans.scatter(wanted, &mut || budget.poll())?;
         if blocks.len() < LEAST_BLOCKS {
-            return Ok(None);
+            return Ok(());
         }
         let (taken, cost, stop) = match self.random_blocks {
             None => self.first_at_random(blocks.split_at(blocks.len().min(RANDOM_BLOCKS)), budget)?,
@@ -443,7 +428,7 @@ impl<'a> Turns<'a> {
         };
         let cached = share_of(cached, &taken, blocks.len() as u64);
         self.add(|measured| &mut measured.device_random, taken, cached, Some(cost));
-        Ok(stop)
+        stop_if(stop)
     }
 
     /// Reads a few blocks at random, then many, and tells whether later turns may be of a few.
@@ -469,7 +454,7 @@ impl<'a> Turns<'a> {
         &mut self,
         (concurrency, density_index): (usize, usize),
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         let density = self.run.densities[density_index];
         let span = SPAN / u64::from(self.run.source.block_size());
         // At a low density one stretch has few blocks, and with many in flight no more than a beginning and
@@ -478,19 +463,18 @@ impl<'a> Turns<'a> {
         let wanted = (least / density / span as f64).ceil().min(self.most_stretches as f64) as usize;
         let (mut ranges, mut cached) = (Vec::new(), 0);
         while ranges.len() < wanted {
-            match self.spans.take(&mut || budget.poll()) {
-                Ok(Supply::Cold { range, cached: some }) => {
+            match self.spans.take(&mut || budget.poll())? {
+                Supply::Cold { range, cached: some } => {
                     let length = range.end - range.start;
                     let length_read = if density < 1.0 { span.min(length) } else { length };
                     ranges.push(range.start..range.start + length_read);
                     cached += some * span / length.max(span);
                 }
-                Ok(Supply::Cached(_) | Supply::None) => {
+                Supply::Cached(_) | Supply::None => {
                     // Another search would be in vain, too.
                     self.most_stretches = ranges.len().max(1);
                     break;
                 }
-                Err(end) => return end.stop().map(Some),
             }
         }
         ranges.sort_by_key(|range| range.start);
@@ -505,7 +489,7 @@ impl<'a> Turns<'a> {
         // left out, they are as in a read in order.
         let share = density * all as f64 / unbuffered.max(1) as f64;
         if share > MOST_SHARE && density < 1.0 {
-            return Ok(None);
+            return Ok(());
         }
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
         blocks.truncate(usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX));
@@ -523,9 +507,9 @@ impl<'a> Turns<'a> {
             let taken = if is_in_order { taken.of_all(all, unbuffered) } else { taken };
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
             self.settle()?;
-            return Ok(stop);
+            stop_if(stop)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Adds a turn, of whose blocks about `cached` were in the OS cache. Hits are taken out of it.
@@ -555,9 +539,7 @@ impl<'a> Turns<'a> {
     fn is_rough_end(&self, budget: &Budget<'_>) -> bool {
         let gone = budget.clock().now() - budget.started();
         // Of what could not be read at all, more time brings nothing.
-        let measured = &self.measured;
-        let plain = [&measured.device_sequential, &measured.device_random];
-        let mut all = plain.into_iter().chain(measured.sparse.iter().flatten());
+        let mut all = self.measured.ways_of_device();
         self.run.rough_after.is_some_and(|after| gone >= nanoseconds(after))
             && all.all(|series| series.turns() == 0 || series.is_within(ROUGHLY))
     }
@@ -600,11 +582,11 @@ impl Contenders for Turns<'_> {
         let (before, began) = (self.read_from_device(), budget.clock().now());
         let from_cache = self.read_from_cache();
         let had = self.series(turn.contender).turns();
-        let stop = match turn.contender {
-            0 => self.in_order(budget)?,
-            1 => self.at_random(budget)?,
-            other => self.with_gaps(self.points.at(other - PLAIN_WAYS), budget)?,
-        };
+        let stop = stopped(match turn.contender {
+            0 => self.in_order(budget),
+            1 => self.at_random(budget),
+            other => self.with_gaps(self.points.at(other - PLAIN_WAYS), budget),
+        })?;
         let series = self.series(turn.contender);
         let pace = series.last().filter(|_| series.turns() > had);
         self.paces.extend(pace.map(|pace| (turn.contender, pace)));

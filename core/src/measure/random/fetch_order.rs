@@ -9,7 +9,7 @@ use super::inspected::Inspected;
 use crate::Result;
 use crate::files::holes::WithoutData;
 use crate::files::{Access, RelationFiles};
-use crate::run::budget::{Budget, Stop, StopCheck};
+use crate::run::budget::{Budget, Outcome, StopCheck, stop_if, stopped};
 use crate::run::order::Permutation;
 
 /// What the kernel had of a block right before it was fetched.
@@ -157,37 +157,32 @@ impl<'a> FetchOrder<'a> {
     /// past the page cache, what is dirty there is written back, however many segments there are.
     ///
     /// A run does this before its clock starts. A caller that watches the devices does it before that, or
-    /// would take what is written back for others' writes. Returns the reason to stop, if one came up; may be
-    /// called again.
-    pub fn inspect_segments(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
+    /// would take what is written back for others' writes. May be called again, also if it was stopped.
+    pub fn inspect_segments(&mut self, should_stop: &mut StopCheck<'_>) -> Outcome<()> {
         if self.seen_all {
-            return Ok(None);
+            return Ok(());
         }
         if !self.source.all_stay_open() {
-            if let Some(stop) = self.inspected.write_back(should_stop)? {
-                return Ok(Some(stop));
-            }
+            self.inspected.write_back(should_stop)?;
         } else {
             for segment in 0..self.source.segments() {
-                if let Some(stop) = should_stop() {
-                    return Ok(Some(stop));
-                }
-                if self.inspected.is_new(segment)
-                    && let Some(stop) = self.inspected.inspect(segment, true, should_stop)?
-                {
-                    return Ok(Some(stop));
+                stop_if(should_stop())?;
+                if self.inspected.is_new(segment) {
+                    self.inspected.inspect(segment, true, should_stop)?;
                 }
             }
         }
         self.seen_all = true;
-        Ok(None)
+        Ok(())
     }
 
     /// Looks at the segment of the next block. True when that is known now; it may not be, if the caller may
     /// not wait.
     pub(super) fn inspect_next_segment(&mut self, may_wait: bool, budget: &mut Budget<'_>) -> Result<bool> {
         if let Some(block) = self.ahead {
-            self.inspected.inspect(self.source.segment(block), may_wait, &mut || budget.poll())?;
+            let segment = self.source.segment(block);
+            // What is not seen stays new; the budget keeps a reason to stop.
+            stopped(self.inspected.inspect(segment, may_wait, &mut || budget.poll()))?;
         }
         Ok(!self.next_is_new(budget))
     }
@@ -204,7 +199,7 @@ impl<'a> FetchOrder<'a> {
             let Some(block) = self.ahead else { break };
             let segment = self.source.segment(block);
             if self.inspected.is_new(segment) {
-                self.inspected.inspect(segment, true, &mut || budget.poll())?;
+                stopped(self.inspected.inspect(segment, true, &mut || budget.poll()))?;
                 if budget.poll().is_some() {
                     break;
                 }

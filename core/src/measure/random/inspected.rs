@@ -1,9 +1,8 @@
 //! What a run knows of the segments that it has looked at so far.
 
-use crate::Result;
 use crate::files::holes::{Holes, WithoutData};
 use crate::files::{Access, Part, RelationFiles, writeback};
-use crate::run::budget::{Stop, StopCheck};
+use crate::run::budget::{Outcome, Stop, StopCheck};
 
 /// The holes of segments, and what of them was written back.
 pub(super) struct Inspected<'a> {
@@ -41,24 +40,22 @@ impl<'a> Inspected<'a> {
     }
 
     /// Where reads are to go past the page cache, writes back what is dirty of all segments.
-    pub(super) fn write_back(&mut self, should_stop: &mut StopCheck<'_>) -> Result<Option<Stop>> {
-        if self.access == Access::Buffered {
-            return Ok(None);
+    pub(super) fn write_back(&mut self, should_stop: &mut StopCheck<'_>) -> Outcome<()> {
+        if self.access == Access::Direct {
+            self.written_back += self.files.write_back(0..self.files.blocks(), should_stop)?;
         }
-        let (written, stop) = self.files.write_back(0..self.files.blocks(), should_stop)?;
-        self.written_back += written;
-        Ok(stop)
+        Ok(())
     }
 
     /// Looks up a segment's holes. Dirty pages, for which direct reads would wait, are written back first if
-    /// the caller `may_wait`. Else the segment stays unseen, as for a reason to stop, which is returned.
+    /// the caller `may_wait`. Else the segment stays unseen, as for a reason to stop.
     #[cold]
     pub(super) fn inspect(
         &mut self,
         segment: u32,
         may_wait: bool,
         should_stop: &mut StopCheck<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         let part = Part { segment, blocks: self.files.blocks_of(segment) };
         let bytes = self.files.byte_range(&part);
         let open = self.files.open(segment, self.access)?;
@@ -68,16 +65,11 @@ impl<'a> Inspected<'a> {
             let dirty = open.residency(bytes.clone()).ok().and_then(|found| found.dirty_bytes);
             // Where that is not told, all was written back before the run.
             if dirty != Some(0) && (may_wait || dirty.is_some()) {
-                if let Some(stop) = writeback::of_relation(&open, bytes.clone(), &mut should_stop)? {
-                    return Ok(Some(stop));
-                }
+                writeback::of_relation(&open, bytes.clone(), &mut should_stop)?;
                 self.written_back += dirty.unwrap_or(0);
             }
         }
-        let mut holes = match Holes::find(&open, bytes, &mut should_stop) {
-            Ok(holes) => holes,
-            Err(end) => return end.stop().map(Some),
-        };
+        let mut holes = Holes::find(&open, bytes, &mut should_stop)?;
         if let Some(without_data) = self.without_data {
             holes = without_data(&part, holes);
         }
@@ -85,6 +77,6 @@ impl<'a> Inspected<'a> {
             self.holes.resize(segment as usize + 1, None);
         }
         self.holes[segment as usize] = Some(holes);
-        Ok(None)
+        Ok(())
     }
 }

@@ -165,8 +165,8 @@ fn what_may_be_dirty_is_written_back_where_the_kernel_does_not_tell() {
     for relation in [Relation::new(700, 0..700), Relation::of_segments(16, 800, 0..800)] {
         make_dirty(&relation);
         let mut fetch_order = fetch_order(&relation, 1, Look::Never);
-        let stop = decided::forced(ResidencyMethod::Mincore, || fetch_order.inspect_segments(&mut || None));
-        assert_eq!(stop.expect("seen"), None);
+        let seen = decided::forced(ResidencyMethod::Mincore, || fetch_order.inspect_segments(&mut || None));
+        assert!(seen.is_ok());
         assert_eq!(dirty_bytes(&relation), 0);
     }
 }

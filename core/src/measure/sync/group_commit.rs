@@ -24,7 +24,7 @@ use super::measured::CaseTimes;
 use super::op;
 use super::turn::CaseTurn;
 use crate::measure::content::Content;
-use crate::run::budget::{Budget, LatencyBound, Pacer, Stop, delay_in_thread, sleep_in_thread};
+use crate::run::budget::{Budget, LatencyBound, Outcome, Pacer, Stop, sleep_in_thread, stop_if};
 use crate::run::clock::{Clock, Monotonic};
 use crate::run::lock;
 use crate::run::workers::WorkerThreads;
@@ -118,7 +118,7 @@ impl CaseTurn<'_> {
         group: GroupCommit,
         measured: &mut CaseTimes,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         let case = self.case;
         let commit_bytes = group.bytes_of_commit(case);
         let start = measured.performed * commit_bytes;
@@ -151,7 +151,7 @@ impl CaseTurn<'_> {
         let workers = WorkerThreads::start(NAME, count, move || working.commit(), move || ending.end())?;
         let clock = budget.clock();
         let until = clock.now().saturating_add(self.length);
-        let stopped = loop {
+        let stop = loop {
             // Ends in time, but does not spin where the first flush takes longer than the turn.
             let left = Duration::from_nanos(until.saturating_sub(clock.now()));
             if let Some(stop) = budget.nap(left) {
@@ -173,7 +173,7 @@ impl CaseTurn<'_> {
         measured.flushes += state.syncs;
         *budget.latency_mut() = state.latency;
         if let Some(error) = state.error.take() {
-            return Err(error);
+            return Err(error.into());
         }
         // Committers that waited for a limit say nothing of the storage.
         if !state.paused {
@@ -186,7 +186,7 @@ impl CaseTurn<'_> {
         if state.bytes_are_spent {
             measured.stop = Some(Stop::Bytes);
         }
-        Ok(stopped)
+        stop_if(stop)
     }
 }
 
@@ -253,9 +253,8 @@ impl<C: Calls> Log<C> {
         let lead = Lead(self);
         let paused = pacer.is_early(Monotonic.now()) && sleep_in_thread(&Monotonic, pacer.due(), &self.over);
         let resumed = Monotonic.now();
-        if !self.delay.is_zero() {
-            delay_in_thread(&Monotonic, self.delay);
-        }
+        // In one piece, as the server does it.
+        Monotonic.sleep(self.delay);
         let mut state = lock(&self.state);
         let end = if self.delay.is_zero() && !paused && state.waiting > state.durable {
             state.waiting

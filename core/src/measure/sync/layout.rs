@@ -81,15 +81,10 @@ impl Layout {
         let each = files.each.iter_mut().zip(self.sizes).zip(fills).enumerate();
         for (number, ((file, size), fill)) in each.filter(|(_, ((_, size), _))| *size > 0) {
             let room = Room { size, reserve, limits };
-            let scratch = if named {
-                let name = ScratchName::new(place.fallback, number);
-                let made = Scratch::create_named(place.directory, &name, room, fill, should_stop)?;
-                files.names.push(name);
-                made
-            } else {
-                Scratch::create(place, room, fill, should_stop)?
-            };
+            let number = named.then_some(number);
+            let (scratch, name) = Scratch::create(place, number, room, fill, should_stop)?;
             *file = Some(Arc::new(scratch));
+            files.names.extend(name);
         }
         Ok(files)
     }

@@ -59,13 +59,9 @@ impl Recorder {
     fn new(size: u64) -> Self {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
         let place = ScratchLocation { directory, fallback: &directory.join("fallback") };
-        let created = Scratch::create(
-            place,
-            Room { size, reserve: 0, limits: Limits::none() },
-            Fill::Zeros { write_bytes: 8192 },
-            &mut || None,
-        )
-        .expect("created");
+        let room = Room { size, reserve: 0, limits: Limits::none() };
+        let fill = Fill::Zeros { write_bytes: 8192 };
+        let (created, _) = Scratch::create(place, None, room, fill, &mut || None).expect("created");
         Self {
             scratch: Arc::new(created),
             calls: Arc::default(),

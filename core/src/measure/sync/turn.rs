@@ -6,9 +6,8 @@ use super::calls::Calls;
 use super::case::Case;
 use super::measured::CaseTimes;
 use super::op::Operation;
-use crate::Result;
 use crate::measure::content::Content;
-use crate::run::budget::{Budget, Limits, Stop};
+use crate::run::budget::{Budget, Limits, Outcome, Stop, stop_if, stopped};
 
 /// How often a turn asks whether to go on, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
@@ -31,11 +30,11 @@ impl CaseTurn<'_> {
         calls: &C,
         measured: &mut CaseTimes,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         let op = Operation::open(calls, self.case, self.content)?;
-        let stopped = self.repeat(&op, measured, budget)?;
+        let stop = stopped(self.repeat(&op, measured, budget))?;
         op.settle()?;
-        Ok(stopped)
+        stop_if(stop)
     }
 
     fn repeat<C: Calls>(
@@ -43,7 +42,7 @@ impl CaseTurn<'_> {
         op: &Operation<'_, C>,
         measured: &mut CaseTimes,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Stop>> {
+    ) -> Outcome<()> {
         let bytes = self.case.durable_bytes();
         // When the next operation is due depends on those of all cases.
         budget.pacer().set_requests(self.limits, self.case.write_bytes.into());
@@ -54,9 +53,7 @@ impl CaseTurn<'_> {
             let now = clock.now();
             if bytes > 0 && budget.pacer().is_early(now) {
                 measured.paused = true;
-                if let Some(stop) = budget.wait() {
-                    return Ok(Some(stop));
-                }
+                stop_if(budget.wait())?;
             }
             if measured.bytes + bytes > self.limits.max_bytes {
                 measured.stop = Some(Stop::Bytes);
@@ -83,11 +80,9 @@ impl CaseTurn<'_> {
             }
             if ended >= next_look {
                 next_look = ended + LOOK_NS;
-                if let Some(stop) = budget.check(ended) {
-                    return Ok(Some(stop));
-                }
+                stop_if(budget.check(ended))?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
