@@ -30,8 +30,8 @@ row! {
         /// Pattern tuple: CPU time in us to count one tuple, without getting its page. NULL for other
         /// patterns
         tuple_us: Option<f64>,
-        /// Number of turns, including turns that block_us leaves out; for pattern tuple, number of pairs of timed
-        /// counts
+        /// Number of turns, including turns that block_us leaves out; for pattern tuple, number of pairs of
+        /// timed counts
         turns: u64,
         /// Seed of the random order; option or argument seed repeats it
         seed: i64,
