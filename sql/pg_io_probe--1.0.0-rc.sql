@@ -1333,9 +1333,9 @@ CREATE TYPE io_probe_sessions_full_row AS (
 COMMENT ON TYPE io_probe_sessions_full_row IS 'Row of io_probe_sessions_full: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_full_row.sample IS 'Number of the interval, from 1';
 COMMENT ON COLUMN io_probe_sessions_full_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); NAME, ended (processes of this name that ended in the interval, as they were seen last); ended (what else processes moved that ended); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much more than the devices, which get it later)';
+COMMENT ON COLUMN io_probe_sessions_full_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads by I/O workers for which no session was seen to wait); NAME, ended (processes of this name that ended in the interval, until they were last seen); ended (the rest of what processes moved that ended); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much more than the devices, which get it later)';
 COMMENT ON COLUMN io_probe_sessions_full_row.rmib_s IS 'MiB per second fetched from the devices for this process, also by I/O workers';
-COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the kernel does not count these reads';
+COMMENT ON COLUMN io_probe_sessions_full_row.os_mib_s IS 'MiB per second that the process read from the OS cache, also of what was read ahead in an earlier interval; NULL with io_method io_uring, since the kernel does not count these reads';
 COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that the process wrote to the OS cache. These bytes reach the device later, or never';
 COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
@@ -1362,7 +1362,7 @@ CREATE TYPE io_probe_sessions_row AS (
 );
 COMMENT ON TYPE io_probe_sessions_row IS 'Row of io_probe_sessions: one process of the server that moved bytes in one interval; then what else the devices moved';
 COMMENT ON COLUMN io_probe_sessions_row.pid IS 'Process id; NULL in a row of several processes';
-COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads of I/O workers, if no session was seen to wait for them); NAME, ended (processes of this name that ended in the interval, as they were seen last); ended (what else processes moved that ended); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much more than the devices, which get it later)';
+COMMENT ON COLUMN io_probe_sessions_row.process IS 'role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows without pid are: io worker (reads by I/O workers for which no session was seen to wait); NAME, ended (processes of this name that ended in the interval, until they were last seen); ended (the rest of what processes moved that ended); outside this server (device reads for none of the processes above); other writes (the devices wrote this much more than the processes: other programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much more than the devices, which get it later)';
 COMMENT ON COLUMN io_probe_sessions_row.application_name IS 'application_name of pg_stat_activity';
 COMMENT ON COLUMN io_probe_sessions_row.rmib_s IS 'MiB per second fetched from the devices for this process, also by I/O workers';
 COMMENT ON COLUMN io_probe_sessions_row.wmib_s IS 'MiB per second that the process wrote to the OS cache. These bytes reach the device later, or never';
@@ -2037,7 +2037,7 @@ CREATE FUNCTION io_probe_prune(keep text, force boolean DEFAULT false)
 RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'io_probe_prune_wrapper';
-COMMENT ON FUNCTION io_probe_prune(text, boolean) IS '[Keep] Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a keep under a day unless force is true. Needs EXECUTE';
+COMMENT ON FUNCTION io_probe_prune(text, boolean) IS '[Keep] Deletes the stored runs that are older than argument keep, such as ''90 days'', and returns how many it deleted. A keep under a day needs force => true. Needs EXECUTE';
 REVOKE ALL ON FUNCTION io_probe_prune(text, boolean) FROM PUBLIC;
 
 -- Runs that are kept, and the rows of their probes.
@@ -2195,7 +2195,7 @@ COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side may be enough, if they are like these; busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side may be enough, if they are like these (too noisy: over 1,000); busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is computed: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on side a; NULL for a figure';
@@ -2221,7 +2221,7 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometr
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side may be enough, if they are like these; busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side may be enough, if they are like these (too noisy: over 1,000); busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,

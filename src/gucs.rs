@@ -92,7 +92,7 @@ impl Number {
     }
 }
 
-/// Does the planner take the correlations that are kept?
+/// Does the planner take the correlations that are stored?
 pub(crate) static CORRECT_CORRELATION: GucSetting<bool> =
     GucSetting::<bool>::new(settings::CORRECT_CORRELATION.value);
 static ENGINE: GucSetting<EngineSetting> = GucSetting::<EngineSetting>::new(EngineSetting::auto);

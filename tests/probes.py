@@ -162,7 +162,7 @@ PHASES = {
     "readahead": ["kernel", "emulated"],
     "recommend": ["server, beginning", "emulated"],
     "recommend, writes": ["no path, beginning"],
-    "evict": ["no path, beginning", "main, beginning"],
+    "evict": ["no path, beginning"],
     "record": ["direct", "server", "os"],
 }  # fmt: skip
 

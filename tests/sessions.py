@@ -79,6 +79,13 @@ class Sessions(unittest.TestCase):
         return sum((row[column] or 0) * row["elapsed_ms"] / 1000 for row in chosen)
 
     def test_each_session_has_what_its_account_says(self):
+        self.check_accounts({"rmib_s": lambda moved: moved["read_bytes"], "wmib_s": lambda moved: moved["write_bytes"]})
+
+    def test_what_came_from_the_cache_is_what_its_account_says(self):
+        """In one interval: what is read ahead in one and asked for in the next is from the cache there."""
+        self.check_accounts({"os_mib_s": lambda moved: max(0, moved["rchar"] - moved["read_bytes"])}, every="3 s", count=1)
+
+    def check_accounts(self, columns, **intervals):
         reader, cached, writer = self.session(), self.session(), self.session()
         self.make_cold("one")
         self.make_cold("two")
@@ -94,11 +101,11 @@ class Sessions(unittest.TestCase):
             writer.run("CREATE TABLE written AS SELECT g, repeat(md5(g::text), 50) FROM generate_series(1, 5000) g; "
                        "DROP TABLE written")  # fmt: skip
 
-        rows = self.watch(work)
+        rows = self.watch(work, **intervals)
         for session, name in [(reader, "reader"), (cached, "cached"), (writer, "writer")]:
             moved = accounts[session].moved()
-            for column, expected in [("rmib_s", moved["read_bytes"]), ("wmib_s", moved["write_bytes"]),
-                                     ("os_mib_s", max(0, moved["rchar"] - moved["read_bytes"]))]:  # fmt: skip
+            for column, of_account in columns.items():
+                expected = of_account(moved)
                 with self.subTest(name, column=column):
                     found = self.total(rows, column, pid=session.pid)
                     # What is less than a few blocks an interval is in no row.

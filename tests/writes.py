@@ -151,8 +151,9 @@ class Report(OnDevice):
         (judged,) = [line for line in lines if line["promised"]]
         (told,) = [line["finding"] for line in lines if line["item"] == "promise"]
         self.assertIn(f"Random writes with {judged['item']} in flight: ", told)
-        is_poor = any(line["item"] == "poor" and "writes" in line["finding"] for line in lines if line["section"] == "trust")
-        self.assertEqual(judged["kept"], None if is_poor or "short" in (judged["doubt"] or "") else True)
+        # What is kept beside others is kept, but a device that slows down was faster for a part of the time only.
+        slowed = any("slowed down" in line["finding"] for line in lines if line["section"] == "trust")
+        self.assertEqual(judged["kept"], None if slowed or "short" in (judged["doubt"] or "") else True)
         self.assertEqual([line["item"] for line in lines].count("credits"), 1 if judged["kept"] else 0)
 
 

@@ -299,7 +299,7 @@ impl Comparison {
                 "runs close in time are alike: these {runs} tell as much as {effective:.0} runs far apart"
             ),
             false => {
-                "runs close in time are alike, and both sides have such runs: noise is smaller".to_owned()
+                "the labels take turns, and runs close in time are alike: so there is less noise".to_owned()
             }
         });
         [unknown, set_aside, alike].into_iter().flatten().collect()

@@ -51,8 +51,8 @@ pub struct DepthPoint {
     pub iops: Interval,
 }
 
-/// The first depth from which on a curve is flat, if it is small, with the median rate of the greater depths:
-/// a limit. The points are in the order of their depths.
+/// If a curve is flat from a small depth on: that depth, with the median rate of the greater ones, which is a
+/// limit. The points are in the order of their depths.
 pub fn flat(curve: &[DepthPoint]) -> Option<DepthPoint> {
     (0..curve.len()).take_while(|from| curve[*from].depth <= MOST_FLAT_FROM).find_map(|from| {
         let beyond = &curve[from + 1..];

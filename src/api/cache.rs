@@ -91,13 +91,16 @@ fn evict(rel: pg_sys::Oid) -> Result<Vec<EvictRow>> {
     let interrupts = Interrupts::of(relation.locked());
     let mut should_stop = || call.should_stop(&interrupts);
     let Some(source) = relation.source() else { return Ok(Vec::new()) };
-    let _descriptors = Reserved::of(&source);
     let shared_blks_before = buffers::count_resident(&relation);
-    let os_bytes_before = resident(&source)?.cached_bytes;
+    let os_bytes_before = {
+        let _descriptors = Reserved::of(&source);
+        resident(&source)?.cached_bytes
+    };
     let mut stop = buffers::flush_and_evict(&relation, &mut should_stop);
     let shared_blks_after = buffers::count_resident(&relation);
     // It may have grown meanwhile.
     let source = relation.source().unwrap_or(source);
+    let _descriptors = Reserved::of(&source);
     if stop.is_none() {
         call.progress.path("", source.blocks());
         let mut report = |blocks| call.progress.done(blocks);

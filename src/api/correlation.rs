@@ -40,7 +40,7 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
         if correlation.is_some_and(|correlation| !(0.0..=1.0).contains(&correlation)) {
             return Err(Error::invalid("correlation must be from 0 to 1, or NULL to forget it"));
         }
-        corrections::keep(index, correlation)?;
+        corrections::store(index, correlation)?;
         if correlation.is_some() && !server::preloads_library() {
             pgrx::notice!(
                 "only sessions that have loaded the library use the correlation: add pg_io_probe to \

@@ -26,8 +26,8 @@ row! {
         /// NULL for a setting
         verdict: Option<&'static str>,
         /// For can't tell: what is missing, such as how many more runs of each side may be enough, if they
-        /// are like these; busy: repeat, if others used the device or the processors. For a setting or an
-        /// argument: its values on both sides
+        /// are like these (too noisy: over 1,000); busy: repeat, if others used the device or the processors.
+        /// For a setting or an argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known

@@ -56,8 +56,8 @@ pub const FUNCTIONS: &[Function] = &[
         arguments: &[required("keep", "text"), optional("force", "boolean", "false")],
         returns: Returns::Value("bigint"),
         comment: "\
-            Deletes the stored runs that are older than keep, and returns how many it deleted. Refuses a \
-            keep under a day unless force is true. Needs EXECUTE",
+            Deletes the stored runs that are older than argument keep, such as '90 days', and returns how \
+            many it deleted. A keep under a day needs force => true. Needs EXECUTE",
         example: "'1 year'",
         errors: &[&["22008", "25006"]],
         ..KEEP

@@ -14,17 +14,17 @@ row! {
         /// Process id; NULL in a row of several processes
         pid: Option<i32>,
         /// role@database of a session; worker of PID for a parallel worker; else the kind of process. Rows
-        /// without pid are: io worker (reads of I/O workers, if no session was seen to wait for them);
-        /// NAME, ended (processes of this name that ended in the interval, as they were seen last); ended
-        /// (what else processes moved that ended); outside this server (device reads for none of the
+        /// without pid are: io worker (reads by I/O workers for which no session was seen to wait); NAME,
+        /// ended (processes of this name that ended in the interval, until they were last seen); ended (the
+        /// rest of what processes moved that ended); outside this server (device reads for none of the
         /// processes above); other writes (the devices wrote this much more than the processes: other
-        /// programs write, or earlier writes leave the OS cache); still cached (the processes
-        /// wrote this much more than the devices, which get it later)
+        /// programs write, or earlier writes leave the OS cache); still cached (the processes wrote this much
+        /// more than the devices, which get it later)
         process: Text,
         /// MiB per second fetched from the devices for this process, also by I/O workers
         rmib_s: Option<f64>,
-        /// MiB per second that the process read from the OS cache; NULL with io_method io_uring, since the
-        /// kernel does not count these reads
+        /// MiB per second that the process read from the OS cache, also of what was read ahead in an earlier
+        /// interval; NULL with io_method io_uring, since the kernel does not count these reads
         os_mib_s: Option<f64>,
         /// MiB per second that the process wrote to the OS cache. These bytes reach the device later, or
         /// never

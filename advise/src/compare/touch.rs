@@ -9,18 +9,18 @@
 
 use std::ffi::CStr;
 
-/// What a setting can touch.
+/// Which figures a setting can touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touches {
-    /// All figures.
+    /// All.
     All,
-    /// Reads through the server or the OS cache.
+    /// Those of reads through the server or the OS cache.
     Cached,
-    /// How a commit writes, or how long it waits; io_probe_sync does the same.
+    /// Those of io_probe_sync, which writes and waits as a commit does.
     Syncs,
     /// Both of these.
     CachedAndSyncs,
-    /// No figure: they are of the server's own writes.
+    /// None: the setting is of the server's own writes.
     Nothing,
 }
 
@@ -59,7 +59,7 @@ pub const SETTINGS: [(&CStr, Touches); 26] = [
 enum Way {
     /// Reads past the OS cache, by the probe itself.
     Direct,
-    /// Reads through the server or the OS cache.
+    /// Those of reads through the server or the OS cache.
     Cached,
     /// Syncs, by the probe itself.
     Syncs,

@@ -29,7 +29,7 @@ pub(crate) const NEARLY_COLD: f64 = 0.01;
 /// Smallest cached share of blocks that count as cached.
 pub(crate) const NEARLY_CACHED: f64 = 0.99;
 
-/// The files of one relation fork.
+/// The files of a relation.
 #[derive(Debug)]
 pub struct RelationFiles {
     base: PathBuf,

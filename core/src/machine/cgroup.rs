@@ -7,7 +7,7 @@
 //!
 //! # Limitations and caveats
 //! - The group is that of this process: all of the server, if it was started in a group of its own.
-//! - Version 1 limits direct I/O and reads; what the page cache writes back counts with the root.
+//! - Version 1 limits direct I/O and reads, not what the page cache writes back.
 //! - A container sees its own group as the uppermost: limits above it stay out of sight.
 //! - A limit on a device made of others (LVM, RAID) is not looked for, only those on the disks below it.
 //! - `io.latency`, `io.cost` and weights hold a group back without a fixed limit: they are not shown.

@@ -98,7 +98,7 @@ impl TimeResult {
         self.measured.time = if from_device { series.of_device() } else { series.of_memory() };
         if from_device && series.slow() > 0 {
             self.caveats.note(format!(
-                "turns left out because they took over four times the median: {}",
+                "number of turns left out because they took over four times the median: {}",
                 series.slow()
             ));
         }
@@ -114,7 +114,7 @@ impl TimeResult {
         if series.discarded() > 0 {
             let how_many = if self.measured.tier == Tier::Shared { "few" } else { "many" };
             self.caveats.note(format!(
-                "turns left out because {how_many} of their blocks were in shared buffers: {}",
+                "number of turns left out because {how_many} of their blocks were in shared buffers: {}",
                 series.discarded()
             ));
         }

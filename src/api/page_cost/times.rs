@@ -275,7 +275,7 @@ fn add_notes(
             ),
             Some(why) if from_device || why == NotCold::Unknown => NoTime::NotCold(why),
             _ if server::reads_direct() && result.is_from_os() => {
-                NoTime::Other("the server reads past the OS cache")
+                NoTime::Other("the server bypasses the OS cache (debug_io_direct)")
             }
             _ => NoTime::Other("not enough turns"),
         });

@@ -274,8 +274,10 @@ impl WindowResult {
         }
         self.caveats.note_holes(tally.holes);
         if tally.disturbed() > 0 {
-            self.caveats
-                .note(format!("turns left out because other work disturbed them: {}", tally.disturbed()));
+            self.caveats.note(format!(
+                "number of turns left out because other work disturbed them: {}",
+                tally.disturbed()
+            ));
         }
         self.caveats.note_relation(relation);
     }

@@ -250,7 +250,7 @@ impl<'a> Judge<'a> {
         }
         if server::reads_direct() {
             return Err(Lacking::unknown(
-                "not measured: with debug_io_direct the server reads past the OS cache",
+                "not measured: with debug_io_direct the server bypasses the OS cache",
             ));
         }
         let relation = place.open(recommend.call, relation)?;

@@ -142,7 +142,7 @@ fn measured(
     relation: Candidate,
 ) -> Found<(Interval, Option<Doubt>)> {
     let probed = place.open(recommend.call, relation)?;
-    if recommend.limits(1)?.make_pauses() {
+    if recommend.request.bounds.make_pauses() {
         let why = "not measured: with a limit of the rate or of the device's time, the volume reads less \
              than it can";
         return Err(Lacking::unknown(why));

@@ -733,7 +733,7 @@ impl ReportDraft {
     }
 
     /// A promise is neither kept nor broken by a short moment. What makes figures worse breaks none: others,
-    /// limits of the server, and processors that were taken away. But what is kept in spite of them is kept,
+    /// limits, and processors that were taken away. But what is kept in spite of them is kept,
     /// unless the device was faster for a part of the time only.
     fn leave_open_what_is_not_sure(&mut self) {
         for place in 0..self.lines.len() {
@@ -747,7 +747,7 @@ impl ReportDraft {
         let is_made_worse = MADE_WORSE.iter().any(|doubt| line.doubt.has(*doubt));
         line.doubt.has(Doubt::Short)
             || match line.kept {
-                Some(false) => self.is_poor(line) || is_made_worse,
+                Some(false) => self.is_poor(line) || is_made_worse || is_of_limit(line),
                 _ => self.slowed,
             }
     }
@@ -870,7 +870,7 @@ fn beside_others(caveats: &CaveatColumns) -> &'static str {
     if caveats.doubt.has(Doubt::Others) { " while others use the device" } else { "" }
 }
 
-/// Is a figure that of a limit, which says nothing of what was promised? The time of a read is its own.
+/// Is a figure held down by a limit of the probe? The time of a read is its own.
 fn is_of_limit(line: &Line) -> bool {
     line.doubt.has(Doubt::Paced) && line.section != ReportSection::P99
 }
@@ -893,7 +893,7 @@ fn promise(line: Line, promised: Option<f64>, more_is_better: bool) -> Line {
             stats::Interval { value, low: low.unwrap_or(0.0), high: high.unwrap_or(f64::INFINITY) }
         }
     });
-    let judged = promised.zip(interval).filter(|_| !is_of_limit(&line));
+    let judged = promised.zip(interval);
     let kept = judged.and_then(|(promised, measured)| is_kept(measured, promised, more_is_better));
     let kept = kept.filter(|kept| !kept || !may_be_of_cache(&line));
     Line(ReportFullRow { promised, kept, ..line.0 })

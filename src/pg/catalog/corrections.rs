@@ -15,7 +15,7 @@
 //! fewer rows, when ANALYZE finds another one by a tenth, or under another major version or `io_method`. Then
 //! the planner's own counts again.
 
-mod keep;
+mod store;
 mod stored;
 
 use std::cell::{Cell, RefCell};
@@ -27,7 +27,7 @@ use std::thread::LocalKey;
 use io_probe_core::run::memory;
 use pgrx::{pg_guard, pg_sys};
 
-pub(crate) use self::keep::keep;
+pub(crate) use self::store::store;
 pub(crate) use self::stored::{Stored, stored};
 use crate::gucs;
 use crate::pg::backend::OnDrop;
@@ -46,7 +46,7 @@ thread_local! {
     /// Their indexes: the table, and the correlation that counts, if one is stored.
     static INDEXES: RefCell<HashMap<pg_sys::Oid, (pg_sys::Oid, Option<f64>)>> = RefCell::default();
     /// Is there a table with some in READ?
-    static HAS_KEPT: Cell<bool> = const { Cell::new(false) };
+    static HAS_STORED: Cell<bool> = const { Cell::new(false) };
     /// How often something was forgotten.
     static FORGOTTEN: Cell<u64> = const { Cell::new(0) };
     /// What the planner is told of some indexes, whatever is stored.
@@ -94,7 +94,7 @@ pub(crate) fn watch() {
 unsafe extern "C-unwind" fn forget_judgements(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
     // ANALYZE sends one for each column.
-    if HAS_KEPT.replace(false) {
+    if HAS_STORED.replace(false) {
         forget_in(&READ, |read| read.retain(|_, has_stored| !*has_stored));
         forget_in(&INDEXES, |indexes| indexes.retain(|_, (_, counting)| counting.is_none()));
     }
@@ -184,7 +184,7 @@ fn has_stored(table: pg_sys::Oid, indexes: impl Iterator<Item = pg_sys::Oid> + C
             known.extend(values);
             // What has changed meanwhile is read again for the next plan.
             if is_known && FORGOTTEN.get() == before {
-                HAS_KEPT.set(HAS_KEPT.get() | has_stored);
+                HAS_STORED.set(HAS_STORED.get() | has_stored);
                 read.insert(table, has_stored);
             }
             has_stored

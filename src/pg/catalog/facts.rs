@@ -105,17 +105,17 @@ pub(crate) struct ToastTable {
 // Bytes are those of the main fork by what its files say: no lock is taken, so that nothing is waited for.
 impl UserTable {
     pub(crate) fn bytes(&self) -> u64 {
-        bytes_of_fork(self.path.as_deref())
+        bytes_of_main(self.path.as_deref())
     }
 }
 
 impl ToastTable {
     pub(crate) fn bytes(&self) -> u64 {
-        bytes_of_fork(self.path.as_deref())
+        bytes_of_main(self.path.as_deref())
     }
 }
 
-fn bytes_of_fork(path: Option<&Path>) -> u64 {
+fn bytes_of_main(path: Option<&Path>) -> u64 {
     path.map_or(0, |path| bytes_of_files(&data_directory().join(path)))
 }
 

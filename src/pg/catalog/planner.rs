@@ -58,7 +58,7 @@ pub(crate) const SLOW: &str = "planning a query of this table takes more than 25
 pub(crate) struct Premise {
     /// `seq_page_cost` and `random_page_cost`.
     pub(crate) costs: (f64, f64),
-    /// The correlation of some indexes, if that is not to be what is kept or what their statistics say.
+    /// The correlation of some indexes, if that is not to be what is stored or what their statistics say.
     pub(crate) correlation: Option<(Vec<pg_sys::Oid>, f64)>,
 }
 
@@ -221,7 +221,7 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
     names::rows(query, &[]).into_iter().next()
 }
 
-/// From now on the planner takes the correlations that are kept; and while it is asked, those that it is
+/// From now on the planner takes the correlations that are stored; and while it is asked, those that it is
 /// told. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     corrections::watch();

@@ -61,7 +61,7 @@ pub(in crate::pg) fn check_single(query: &Query) -> Result<()> {
     );
     if tag == pg_sys::NodeTag::T_ExplainStmt {
         let error = Error::unsupported("query must not begin with EXPLAIN");
-        return Err(error.hint("Give the query that EXPLAIN would be given."));
+        return Err(error.hint("Pass the query itself, without EXPLAIN before it."));
     }
     if !is_query || into {
         return Err(Error::unsupported("query must not be a utility command").hint(ALLOWED));

@@ -60,6 +60,5 @@ fn place(version: Version, path: &str, mount: &Mount, roots: &Roots) -> Option<H
         Err(_) => mount.mount_point.clone(),
     };
     let levels: Vec<PathBuf> = below.ancestors().map(|part| top.join(part)).collect();
-    levels.first().filter(|directory| directory.is_dir())?;
-    Some(Hierarchy { version, levels })
+    levels.first()?.is_dir().then_some(Hierarchy { version, levels })
 }

@@ -257,7 +257,8 @@ impl<'a> Turns<'_, 'a> {
         }
     }
 
-    /// The three scans of a contender; None if what was to be cold was cached, or the other way round.
+    /// The three scans of a contender; None if what was to be cold was cached, or the other way round, or if
+    /// there was a stop.
     fn scans(&mut self, index: usize, budget: &mut Budget<'_>) -> Result<Option<[Spent; 3]>> {
         let source = self.run.source;
         let span = self.position..(self.position + (self.picks as f64 / DENSITY) as u64).min(source.blocks());
@@ -265,7 +266,9 @@ impl<'a> Turns<'_, 'a> {
         self.position = in_order.end;
         for range in [&span, &in_order] {
             // The budget keeps a reason to stop.
-            stopped(source.evict(range.clone(), &mut || budget.caller_stop(), &mut |_| ()))?;
+            if stopped(source.evict(range.clone(), &mut || budget.caller_stop(), &mut |_| ()))?.is_some() {
+                return Ok(None);
+            }
         }
         if source.cached_share(&span)? > NEARLY_COLD || source.cached_share(&in_order)? > NEARLY_COLD {
             self.compared.was_cached = true;

@@ -99,13 +99,6 @@ struct Taken {
     read: u64,
 }
 
-impl Taken {
-    /// Of these blocks in order `of` were asked for, and the kernel also read what lies between them.
-    fn of_all(self, all: u64, of: usize) -> Self {
-        Self { blocks: self.blocks * all / (of as u64).max(1), ..self }
-    }
-}
-
 /// Which series a turn belongs to.
 type Pick = fn(&mut PageTimesResult) -> &mut WaySeries;
 
@@ -365,7 +358,7 @@ impl<'a> Turns<'a> {
             let (taken, cost, stop) = self.fetch(order, budget)?;
             read = taken.read as usize;
             let cached = share_of(cached, &taken, range.end - range.start);
-            let whole = taken.of_all(all, blocks.len());
+            let whole = self.with_passed_over(taken, all, blocks.len());
             self.add(|measured| &mut measured.device_sequential, whole, cached, Some(cost));
             self.settle()?;
             stop_if(stop)?;
@@ -375,6 +368,13 @@ impl<'a> Turns<'a> {
         }
         let again = read.min((OS_BYTES / block_size) as usize);
         self.again_from_cache(&blocks[..again], cold.is_some(), budget)
+    }
+
+    /// With the blocks that were passed over: of `all` in order `read` were outside shared buffers. Through
+    /// the OS cache the kernel reads the others, too.
+    fn with_passed_over(&self, taken: Taken, all: u64, read: usize) -> Taken {
+        let blocks = taken.blocks * all / (read as u64).max(1);
+        if self.run.through_cache { Taken { blocks, ..taken } } else { taken }
     }
 
     /// Reads blocks that were just read, if they are in the OS cache now: from there, and from shared
@@ -478,21 +478,22 @@ impl<'a> Turns<'a> {
             }
         }
         ranges.sort_by_key(|range| range.start);
-        let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         // Where no block is left out, the kernel reads as far ahead as for a scan, and whole windows are
         // timed.
         let (warm_up, timed) = if density < 1.0 { (1, u64::MAX) } else { self.whole_windows() };
-        let mut blocks: Vec<u64> =
-            ranges.into_iter().flatten().filter(|block| !self.spans.is_buffered(*block)).collect();
+        let most = usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX);
+        let stretch: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let mut blocks: Vec<u64> = ranges.into_iter().flatten().take(most).collect();
+        let all = blocks.len() as u64;
+        blocks.retain(|block| !self.spans.is_buffered(*block));
         let unbuffered = blocks.len();
-        // Other blocks make up for those that are passed over, as far as there are enough. Where no block is
-        // left out, they are as in a read in order.
+        // Other blocks make up for those that are passed over, as far as there are enough; where none is left
+        // out, there are no others.
         let share = density * all as f64 / unbuffered.max(1) as f64;
         if share > MOST_SHARE && density < 1.0 {
             return Ok(());
         }
         blocks.retain(|_| self.rng.random_bool(share.min(1.0)));
-        blocks.truncate(usize::try_from(warm_up.saturating_add(timed)).unwrap_or(usize::MAX));
         if blocks.len() >= LEAST_BLOCKS {
             let way = Way::Bitmap(self.run.concurrencies[concurrency]);
             let is_long = density >= 1.0 || self.run.observer.limits_reads();
@@ -502,9 +503,10 @@ impl<'a> Turns<'a> {
             };
             let order = Order { most: timed, ..order };
             let (taken, cost, stop) = self.fetch(order, budget)?;
-            let cached = share_of(cached, &taken, all);
+            let cached = share_of(cached, &taken, stretch);
+            // Blocks that are prefetched are each read by themselves.
             let is_in_order = density >= 1.0 && self.run.concurrencies[concurrency] == 0;
-            let taken = if is_in_order { taken.of_all(all, unbuffered) } else { taken };
+            let taken = if is_in_order { self.with_passed_over(taken, all, unbuffered) } else { taken };
             self.add(|measured| &mut measured.sparse[concurrency][density_index], taken, cached, Some(cost));
             self.settle()?;
             stop_if(stop)?;

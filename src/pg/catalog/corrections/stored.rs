@@ -62,7 +62,7 @@ impl MeasuredOf {
         } else if (now.rows - self.rows).abs() > MOST_ROWS * self.rows.max(1.0) {
             Some("the table's number of rows has changed by more than 20 %")
         } else if (now.analyzed - self.analyzed).abs() > MOST_OFF {
-            Some("the correlation by ANALYZE has changed by more than 0.1 since")
+            Some("pg_stats.correlation has changed by more than 0.1")
         } else {
             None
         }

@@ -1,4 +1,4 @@
-//! Keeping a correlation, and forgetting it.
+//! Storing a correlation, and deleting it.
 
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
@@ -11,8 +11,8 @@ use crate::pg::backend::names::{self, from_own};
 use crate::pg::compat;
 use crate::pg::storage::relation::{Relation, relation_name};
 
-/// Keeps this correlation of a btree index, or forgets the one that is kept.
-pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
+/// Stores this correlation of a btree index, or deletes the one that is stored.
+pub(crate) fn store(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     check_may_write(
         "io_probe_correct",
         "Call it on the primary: the standby receives the stored correlation from there.",
@@ -62,7 +62,7 @@ pub(crate) fn keep(index: pg_sys::Oid, correlation: Option<f64>) -> Result<()> {
     Ok(())
 }
 
-/// Locks an index of which a correlation can be kept, and says which table is its own.
+/// Locks an index for which a correlation can be stored, and says which table is its own.
 fn lock(index: pg_sys::Oid) -> Result<(Relation, pg_sys::Oid)> {
     // Before the lock, so that no session without the right waits for it; and after it, when nothing changes
     // any more.
@@ -99,7 +99,7 @@ fn table_of_corrections() -> Result<(pg_sys::Oid, String)> {
     })
 }
 
-/// The names of the schema, the table and its index, under which a correlation is kept. They are kept as
+/// The names of the schema, the table and its index, under which a correlation is stored. They are stored as
 /// text; one that is none in the database's encoding would come back as another name, so each is looked up
 /// again.
 fn names_of(table: pg_sys::Oid, index: pg_sys::Oid) -> Result<[String; 3]> {
