@@ -255,7 +255,7 @@ COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_read IS 'Where path is s
 COMMENT ON COLUMN io_probe_seqscan_full_row.shared_blks_written IS 'Where path is server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_hit IS 'Blocks of a temporary table found in the session''s own buffers; only where path is server';
 COMMENT ON COLUMN io_probe_seqscan_full_row.local_blks_read IS 'Blocks of a temporary table read into the session''s own buffers; only where path is server';
-COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_full_row.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan. Holes do not count';
 COMMENT ON COLUMN io_probe_seqscan_full_row.hole_blks IS 'Holes: blocks never written (where path is server: and not in shared buffers). They are read, but the rate does not count them';
 COMMENT ON COLUMN io_probe_seqscan_full_row.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
 COMMENT ON COLUMN io_probe_seqscan_full_row.blks_total IS 'Blocks of the relation';
@@ -403,7 +403,7 @@ COMMENT ON COLUMN io_probe_random_full_row.path IS 'direct: reads by O_DIRECT; s
 COMMENT ON COLUMN io_probe_random_full_row.iops IS 'Fetches per second, without warm-up, holes and filling the queue. Under a rate limit: the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_full_row.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_full_row.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, including warm-up and holes; each block is fetched once';
+COMMENT ON COLUMN io_probe_random_full_row.blks IS 'Number of blocks fetched, each once, including warm-up and holes (blocks never written)';
 COMMENT ON COLUMN io_probe_random_full_row.complete IS 'Was every block fetched? If not, column notes says why';
 COMMENT ON COLUMN io_probe_random_full_row.cold IS 'true: no fetch found its block in a cache. After cold => true, blocks that this path''s own readahead had cached do not count';
 COMMENT ON COLUMN io_probe_random_full_row.elapsed_ms IS 'Elapsed time in ms, with pauses, without the eviction';
@@ -1642,7 +1642,7 @@ CREATE TYPE io_probe_recommend_full_row AS (
     io_method      text
 );
 COMMENT ON TYPE io_probe_recommend_full_row IS 'Row of io_probe_recommend_full: one setting in one scope';
-COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster, not tablespace, if the only tablespace has no value of its own';
+COMMENT ON COLUMN io_probe_recommend_full_row.scope IS 'Where the value applies: cluster, tablespace, index or device. A setting of tablespaces has scope cluster if there is only one, without a value by ALTER TABLESPACE';
 COMMENT ON COLUMN io_probe_recommend_full_row.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_full_row.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_full_row.current IS 'Value in force, as SHOW prints it; for a device in kB';
@@ -2553,7 +2553,7 @@ COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_read IS 'Where path is se
 COMMENT ON COLUMN io_probe_seqscan_history.shared_blks_written IS 'Where path is server: dirty shared buffers written to make room for the blocks read';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_hit IS 'Blocks of a temporary table found in the session''s own buffers; only where path is server';
 COMMENT ON COLUMN io_probe_seqscan_history.local_blks_read IS 'Blocks of a temporary table read into the session''s own buffers; only where path is server';
-COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan, without holes';
+COMMENT ON COLUMN io_probe_seqscan_history.os_blks_cached IS 'Blocks read that had been in the OS cache before the scan. Holes do not count';
 COMMENT ON COLUMN io_probe_seqscan_history.hole_blks IS 'Holes: blocks never written (where path is server: and not in shared buffers). They are read, but the rate does not count them';
 COMMENT ON COLUMN io_probe_seqscan_history.device_source IS 'backend: device_bytes counts reads of this process; io_workers: also all reads of the I/O workers, for all sessions';
 COMMENT ON COLUMN io_probe_seqscan_history.blks_total IS 'Blocks of the relation';
@@ -2658,7 +2658,7 @@ COMMENT ON COLUMN io_probe_random_history.path IS 'direct: reads by O_DIRECT; se
 COMMENT ON COLUMN io_probe_random_history.iops IS 'Fetches per second, without warm-up, holes and filling the queue. Under a rate limit: the rate that the limit allowed';
 COMMENT ON COLUMN io_probe_random_history.p999_us IS '99.9th percentile of the latency in us; NULL if fewer than ten fetches took longer';
 COMMENT ON COLUMN io_probe_random_history.max_us IS 'Greatest latency in us';
-COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, including warm-up and holes; each block is fetched once';
+COMMENT ON COLUMN io_probe_random_history.blks IS 'Number of blocks fetched, each once, including warm-up and holes (blocks never written)';
 COMMENT ON COLUMN io_probe_random_history.complete IS 'Was every block fetched? If not, column notes says why';
 COMMENT ON COLUMN io_probe_random_history.cold IS 'true: no fetch found its block in a cache. After cold => true, blocks that this path''s own readahead had cached do not count';
 COMMENT ON COLUMN io_probe_random_history.elapsed_ms IS 'Elapsed time in ms, with pauses, without the eviction';
@@ -3330,7 +3330,7 @@ COMMENT ON VIEW io_probe_recommend_history IS 'Rows of io_probe_recommend_full i
 COMMENT ON COLUMN io_probe_recommend_history.run_id IS 'Number of the run in io_probe_runs';
 COMMENT ON COLUMN io_probe_recommend_history.run_started_at IS 'When the probe was called';
 COMMENT ON COLUMN io_probe_recommend_history.label IS 'Label that the caller gave the run';
-COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. It is cluster, not tablespace, if the only tablespace has no value of its own';
+COMMENT ON COLUMN io_probe_recommend_history.scope IS 'Where the value applies: cluster, tablespace, index or device. A setting of tablespaces has scope cluster if there is only one, without a value by ALTER TABLESPACE';
 COMMENT ON COLUMN io_probe_recommend_history.name IS 'Name of the tablespace, index or device; NULL for the cluster, or if unknown';
 COMMENT ON COLUMN io_probe_recommend_history.setting IS 'Setting of the server; for a device, setting of the kernel; for an index, correlation';
 COMMENT ON COLUMN io_probe_recommend_history.current IS 'Value in force, as SHOW prints it; for a device in kB';

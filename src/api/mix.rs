@@ -429,8 +429,10 @@ impl Measured {
             caveats.note("others go on sending requests: this load comes on top of theirs");
         }
         if found.mix.paced {
-            caveats
-                .doubt_since(Doubt::Paced, "rate-limited: shares refer to the rates that the limits allow");
+            caveats.doubt_since(
+                Doubt::Paced,
+                "rate-limited: read_pct and write_pct are shares of the rates that the limits allow",
+            );
         }
         if found.surroundings.is_disturbed() && !self.is_on_top() {
             caveats.doubt_since(Doubt::Others, "others used the devices meanwhile");

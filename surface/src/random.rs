@@ -22,7 +22,7 @@ row! {
         p999_us: Option<f64>,
         /// Greatest latency in us
         max_us: Option<f64>,
-        /// Number of blocks fetched, including warm-up and holes; each block is fetched once
+        /// Number of blocks fetched, each once, including warm-up and holes (blocks never written)
         blks: u64,
         /// Was every block fetched? If not, column notes says why
         complete: bool,

@@ -7,8 +7,8 @@ use crate::value::{Json, Relation, Text};
 row! {
     /// one setting in one scope
     row RecommendRow "recommend" everyday [setting, name, current, recommended, low, high, doubt] {
-        /// Where the value applies: cluster, tablespace, index or device. It is cluster, not tablespace, if
-        /// the only tablespace has no value of its own
+        /// Where the value applies: cluster, tablespace, index or device. A setting of
+        /// tablespaces has scope cluster if there is only one, without a value by ALTER TABLESPACE
         scope: &'static str,
         /// Name of the tablespace, index or device; NULL for the cluster, or if unknown
         name: Option<Text>,

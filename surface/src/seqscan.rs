@@ -39,7 +39,7 @@ row! {
         local_blks_hit: Option<i64>,
         /// Blocks of a temporary table read into the session's own buffers; only where path is server
         local_blks_read: Option<i64>,
-        /// Blocks read that had been in the OS cache before the scan, without holes
+        /// Blocks read that had been in the OS cache before the scan. Holes do not count
         os_blks_cached: Option<u64>,
         /// Holes: blocks never written (where path is server: and not in shared buffers). They are read, but
         /// the rate does not count them

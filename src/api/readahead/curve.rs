@@ -297,7 +297,7 @@ impl WindowResult {
         match figures {
             _ if self.from_device.is_some_and(|share| share < least) => self.lack(Doubt::Void, why),
             _ if !readahead::is_enough(tally, window_blocks) => {
-                self.lack(Doubt::Short, "turns were too short for this window: no figures are given");
+                self.lack(Doubt::Short, "the turns were too short to measure this window");
             }
             Some(figures) => {
                 if figures.interval.is_none() {
