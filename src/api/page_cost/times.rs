@@ -338,8 +338,8 @@ fn time_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, 
              there are over 200 indexes; planning took long or raised an ERROR",
         )),
         None if counted.is_lost_in_noise => result.lack(NoTime::Other(
-            "the time of tuples is smaller than the noise: reading the blocks from shared buffers alone seemed \
-             to take as long as counting their tuples",
+            "the time of tuples is smaller than the noise: reading the blocks from shared buffers seemed to \
+             take as long as counting their tuples",
         )),
         None => result.lack(NoTime::Other("no tuples were found, or blocks had to be read")),
     }
