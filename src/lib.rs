@@ -26,6 +26,6 @@ pub extern "C-unwind" fn _PG_init() {
     io_probe_core::run::memory::prepare();
     pg::backend::rethrow::leave_errors_of_the_server_alone();
     gucs::define();
-    pg::backend::executor::watch_queries();
+    pg::backend::executor::watch();
     pg::catalog::planner::watch();
 }

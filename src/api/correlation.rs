@@ -38,7 +38,7 @@ fn io_probe_correct(index: Option<pg_sys::Oid>, correlation: Option<f64>) {
     answer(|| {
         let index = index.ok_or_else(|| Error::invalid("index must not be null"))?;
         if correlation.is_some_and(|correlation| !(0.0..=1.0).contains(&correlation)) {
-            return Err(Error::invalid("correlation must be from 0 to 1, or NULL to forget it"));
+            return Err(Error::invalid("correlation must be from 0 to 1, or NULL to delete it"));
         }
         corrections::store(index, correlation)?;
         if correlation.is_some() && !server::preloads_library() {

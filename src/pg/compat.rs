@@ -10,8 +10,11 @@ use std::path::PathBuf;
 
 use pgrx::pg_sys;
 
-pub(crate) use execution::{TELLS_LOCAL_TIME, watch_queries};
-pub(super) use execution::{check_stack_depth, count_row, io_ticks, nanoseconds, plan_as_text, walk_below};
+pub(crate) use execution::TELLS_LOCAL_TIME;
+pub(super) use execution::{
+    QueryWatcher, check_stack_depth, count_row, io_ticks, nanoseconds, plan_as_text, walk_below,
+    watch_queries,
+};
 pub(super) use planning::{CostEstimate, cost_estimate, watch_relations};
 pub(super) use reading::{
     Blocks, PREFETCH_METHOD, READ_METHOD, ReadAhead, STREAMS_OBEY_TABLESPACE, most_pinned, read_block,

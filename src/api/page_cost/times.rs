@@ -301,23 +301,29 @@ fn add_notes(
 /// How long one count may take: the blocks are few, but planning computes what the owner likes.
 const LONGEST_COUNT: Duration = Duration::from_secs(1);
 
-/// Counts tuples in blocks that stay in shared buffers, where a hit takes `hit_ns`.
-pub(in crate::api) fn count_tuples(call: &Call, relation: &ProbedRelation, hit_ns: f64) -> CountOutcome {
+/// Counts tuples in blocks that stay in shared buffers, where a hit takes `hit_ns`. Err tells why that is not
+/// possible, or not allowed to this caller.
+pub(in crate::api) fn count_tuples(
+    call: &Call,
+    relation: &ProbedRelation,
+    hit_ns: f64,
+) -> std::result::Result<CountOutcome, &'static str> {
+    relation.relation.tuples_can_be_counted()?;
     let window = relation.readahead_window();
     let mut count = |ranges: &[Range<u64>]| {
         tuples::count(&relation.relation, ranges, LONGEST_COUNT.min(call.time_left()))
     };
-    call.with_budget(&relation.interrupts, |budget| {
+    Ok(call.with_budget(&relation.interrupts, |budget| {
         tuple::measure(&relation.source, window, hit_ns, &mut count, budget)
-    })
+    }))
 }
 
 /// The time of a tuple.
 fn time_tuples(result: &mut TimeResult, call: &Call, relation: &ProbedRelation, hit_ns: Option<f64>) {
-    if let Err(why) = relation.relation.tuples_can_be_counted() {
-        return result.lack(NoTime::Other(why));
-    }
-    let counted = count_tuples(call, relation, hit_ns.unwrap_or(0.0));
+    let counted = match count_tuples(call, relation, hit_ns.unwrap_or(0.0)) {
+        Ok(counted) => counted,
+        Err(why) => return result.lack(NoTime::Other(why)),
+    };
     if let Some(error) = counted.left_behind {
         result
             .caveats

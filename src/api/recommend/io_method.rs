@@ -219,12 +219,9 @@ fn measure(
 /// Work of a block in a bitmap scan, which finds one tuple there, and in a scan of all, by counts of the
 /// table's tuples.
 fn steps(recommend: &RecommendCall<'_>, relation: &ProbedRelation) -> [u64; 2] {
-    if relation.relation.tuples_can_be_counted().is_err() {
-        return [0; 2];
-    }
     let counted = page_cost::count_tuples(recommend.call, relation, 0.0);
     let work = Work::measured();
-    counted.time.map_or([0; 2], |tuple| {
+    counted.ok().and_then(|counted| counted.time).map_or([0; 2], |tuple| {
         let ns = 1e3 * tuple.time.us;
         [BITMAP_TUPLE * ns, TUPLE_OF_SCAN * ns * tuple.per_block].map(|ns| work.of(ns))
     })

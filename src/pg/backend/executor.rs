@@ -7,8 +7,20 @@ mod counts;
 mod io_workers;
 mod shared_counts;
 
+pub(in crate::pg) use self::counting::count_nodes;
 pub(crate) use self::counting::{Counted, Execution, OfNode};
-pub(in crate::pg) use self::counting::{count_nodes, ends, ran, runs, started, starts};
 pub(crate) use self::counts::{Counter, NodeCounts};
 pub(crate) use self::shared_counts::define_setting;
-pub(crate) use crate::pg::compat::watch_queries;
+use crate::pg::compat::{self, QueryWatcher};
+
+/// From now on we see what the executor does. To be called once, when the library is loaded.
+pub(crate) fn watch() {
+    static WATCHER: QueryWatcher = QueryWatcher {
+        starts: counting::starts,
+        started: counting::started,
+        runs: counting::runs,
+        ran: counting::ran,
+        ends: counting::ends,
+    };
+    compat::watch_queries(&WATCHER);
+}

@@ -59,9 +59,9 @@ impl Progress {
         progress
     }
 
-    /// A new path begins, or a section or mode, whose name has at most 32 bytes. The wait event stays
-    /// until the next path: reads past the server set none of their own. Those through the server do, and
-    /// leave none behind.
+    /// A new path begins, or a section or mode, whose name has at most 32 bytes; it is empty if there is
+    /// only one. The wait event stays until the next path: reads past the server set none of their own. Those
+    /// through the server do, and leave none behind.
     pub(crate) fn path(&self, path: &str, total: u64) {
         wait_event(self.wait_event);
         self.report(DONE, 0);

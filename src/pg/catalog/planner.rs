@@ -225,18 +225,13 @@ fn plain_tablespace() -> Option<pg_sys::Oid> {
 /// told. To be called once, when the library is loaded.
 pub(crate) fn watch() {
     corrections::watch();
-    compat::watch_relations();
+    compat::watch_relations(look_at_relation);
 }
 
-/// Changes what the planner knows of a relation, and is about to use.
-///
 /// # Safety
 /// `info` must be what the planner knows of this relation.
 #[pg_guard]
-pub(in crate::pg) unsafe extern "C-unwind" fn look_at_relation(
-    relation: pg_sys::Oid,
-    info: *mut pg_sys::RelOptInfo,
-) {
+unsafe extern "C-unwind" fn look_at_relation(relation: pg_sys::Oid, info: *mut pg_sys::RelOptInfo) {
     let tablespace = SAID.load(Ordering::Relaxed);
     if tablespace == 0 && corrections::is_uncorrected(relation) {
         return;

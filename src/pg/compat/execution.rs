@@ -5,27 +5,41 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
-use crate::pg::backend::executor;
+/// What sees the queries that the executor starts, runs and ends.
+pub(in crate::pg) struct QueryWatcher {
+    /// It is about to start.
+    pub(in crate::pg) starts: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
+    /// It has started, with these flags: its nodes are there.
+    pub(in crate::pg) started: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc, c_int),
+    /// It is about to run, or to go on.
+    pub(in crate::pg) runs: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
+    /// It has run.
+    pub(in crate::pg) ran: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
+    /// It is about to end: its nodes are still there.
+    pub(in crate::pg) ends: unsafe extern "C-unwind" fn(*mut pg_sys::QueryDesc),
+}
 
-/// The hooks before ours.
-struct Before {
+/// The hooks before ours, and who sees what they are called for.
+struct Watched {
     start: pg_sys::ExecutorStart_hook_type,
     run: pg_sys::ExecutorRun_hook_type,
     end: pg_sys::ExecutorEnd_hook_type,
+    watcher: &'static QueryWatcher,
 }
 
-static BEFORE: OnceLock<Before> = OnceLock::new();
+static WATCHED: OnceLock<Watched> = OnceLock::new();
 
-/// From now on we see what the executor does. To be called once, when the library is loaded.
-pub(crate) fn watch_queries() {
+/// From now on `watcher` sees all queries. To be called once, when the library is loaded.
+pub(in crate::pg) fn watch_queries(watcher: &'static QueryWatcher) {
     // SAFETY: variables of this process; the hooks are functions of this library, which is never unloaded.
     unsafe {
-        let before = Before {
+        let before = Watched {
             start: pg_sys::ExecutorStart_hook,
             run: pg_sys::ExecutorRun_hook,
             end: pg_sys::ExecutorEnd_hook,
+            watcher,
         };
-        if BEFORE.set(before).is_ok() {
+        if WATCHED.set(before).is_ok() {
             pg_sys::ExecutorStart_hook = Some(start);
             pg_sys::ExecutorRun_hook = Some(run);
             pg_sys::ExecutorEnd_hook = Some(end);
@@ -56,10 +70,10 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: the server, or a hook before us, hands us a query that is about to start. What we call is what
     // the server would have called.
     unsafe {
-        let Some(before) = BEFORE.get() else { return };
-        executor::starts(query);
-        before.start.unwrap_or(standard_ExecutorStart)(query, flags);
-        executor::started(query, flags);
+        let Some(watched) = WATCHED.get() else { return };
+        (watched.watcher.starts)(query);
+        watched.start.unwrap_or(standard_ExecutorStart)(query, flags);
+        (watched.watcher.started)(query, flags);
     }
 }
 
@@ -71,23 +85,23 @@ unsafe extern "C-unwind" fn run(
 ) {
     // SAFETY: as in `start`.
     unsafe {
-        let Some(before) = BEFORE.get() else { return };
-        executor::runs(query);
-        let run = before.run.unwrap_or(standard_ExecutorRun);
+        let Some(watched) = WATCHED.get() else { return };
+        (watched.watcher.runs)(query);
+        let run = watched.run.unwrap_or(standard_ExecutorRun);
         #[cfg(not(any(feature = "pg18", feature = "pg19")))]
         run(query, direction, count, once);
         #[cfg(any(feature = "pg18", feature = "pg19"))]
         run(query, direction, count);
-        executor::ran(query);
+        (watched.watcher.ran)(query);
     }
 }
 
 unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
     // SAFETY: as in `start`.
     unsafe {
-        let Some(before) = BEFORE.get() else { return };
-        executor::ends(query);
-        before.end.unwrap_or(standard_ExecutorEnd)(query);
+        let Some(watched) = WATCHED.get() else { return };
+        (watched.watcher.ends)(query);
+        watched.end.unwrap_or(standard_ExecutorEnd)(query);
     }
 }
 

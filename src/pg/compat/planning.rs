@@ -4,23 +4,24 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
-use crate::pg::catalog::planner::look_at_relation;
-
 #[cfg(not(feature = "pg19"))]
 use pg_sys::{get_relation_info_hook as hook, get_relation_info_hook_type as HookType};
 
 #[cfg(feature = "pg19")]
 use pg_sys::{build_simple_rel_hook as hook, build_simple_rel_hook_type as HookType};
 
-/// The hook before ours.
-static BEFORE: OnceLock<HookType> = OnceLock::new();
+/// Looks at what the planner knows of the relation of this oid, and may change it.
+pub(in crate::pg) type LookAtRelation = unsafe extern "C-unwind" fn(pg_sys::Oid, *mut pg_sys::RelOptInfo);
 
-/// From now on the planner shows [`look_at_relation`] what it knows of each relation. To be called once, when
-/// the library is loaded.
-pub(in crate::pg) fn watch_relations() {
+/// What our hook calls: the hook before it, and then the function that looks.
+static CALLED: OnceLock<(HookType, LookAtRelation)> = OnceLock::new();
+
+/// From now on the planner shows this function what it knows of each relation. To be called once, when the
+/// library is loaded.
+pub(in crate::pg) fn watch_relations(look: LookAtRelation) {
     // SAFETY: a variable of this process; the hook is a function of this library, which is never unloaded.
     unsafe {
-        if BEFORE.set(hook).is_ok() {
+        if CALLED.set((hook, look)).is_ok() {
             hook = Some(ours);
         }
     }
@@ -37,10 +38,11 @@ unsafe extern "C-unwind" fn ours(
 ) {
     // SAFETY: the planner, or a hook before us, hands us what it knows of a relation.
     unsafe {
-        if let Some(Some(before)) = BEFORE.get() {
+        let Some((before, look)) = CALLED.get() else { return };
+        if let Some(before) = before {
             before(root, relation, is_parent, info);
         }
-        look_at_relation(relation, info);
+        look(relation, info);
     }
 }
 
@@ -54,11 +56,12 @@ unsafe extern "C-unwind" fn ours(
     // SAFETY: the planner, or a hook before us, hands us what it knows of what is in FROM: of a relation, or
     // of something else.
     unsafe {
-        if let Some(Some(before)) = BEFORE.get() {
+        let Some((before, look)) = CALLED.get() else { return };
+        if let Some(before) = before {
             before(root, info, entry);
         }
         if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-            look_at_relation((*entry).relid, info);
+            look((*entry).relid, info);
         }
     }
 }

@@ -33,7 +33,7 @@ use pgrx::pg_sys::InstrumentOption::INSTRUMENT_ROWS;
 use pgrx::pg_sys::{self, NodeTag};
 
 use self::hooks::{counted, counted_first};
-pub(in crate::pg) use self::hooks::{ends, ran, runs, started, starts};
+pub(super) use self::hooks::{ends, ran, runs, started, starts};
 use super::bitmaps::BitmapScan;
 use super::copies::CopyTimes;
 use super::counts::{self, Counter, NodeCounts, Usage};

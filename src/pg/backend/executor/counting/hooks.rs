@@ -29,7 +29,7 @@ unsafe fn is_armed(query: *mut pg_sys::QueryDesc) -> bool {
 }
 
 /// Takes note of a query that is about to start: the first one of a parallel worker is its own.
-pub(in crate::pg) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
+pub(in crate::pg::backend::executor) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDesc) {
     // SAFETY: the executor hands us a query that is about to start.
     unsafe {
         if is_armed(query) && !HOW.get().prints {
@@ -42,7 +42,10 @@ pub(in crate::pg) unsafe extern "C-unwind" fn starts(query: *mut pg_sys::QueryDe
 }
 
 /// Takes note of a query that has started, with these flags: its nodes are there.
-pub(in crate::pg) unsafe extern "C-unwind" fn started(query: *mut pg_sys::QueryDesc, flags: c_int) {
+pub(in crate::pg::backend::executor) unsafe extern "C-unwind" fn started(
+    query: *mut pg_sys::QueryDesc,
+    flags: c_int,
+) {
     // SAFETY: the executor hands us a query that has started, with its plan.
     unsafe {
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
@@ -79,7 +82,7 @@ unsafe extern "C-unwind" fn start_counting(query: *mut pg_sys::QueryDesc) {
 }
 
 /// The query is about to run.
-pub(in crate::pg) unsafe extern "C-unwind" fn runs(query: *mut pg_sys::QueryDesc) {
+pub(in crate::pg::backend::executor) unsafe extern "C-unwind" fn runs(query: *mut pg_sys::QueryDesc) {
     if OF_WORKER.get() == OfWorker::Query(query) && shared_counts::counts_here() {
         // SAFETY: the executor hands us a query that has started.
         unsafe { start_in_worker(query) };
@@ -101,7 +104,7 @@ unsafe extern "C-unwind" fn start_in_worker(query: *mut pg_sys::QueryDesc) {
 }
 
 /// The query has run. A worker tells what it has counted.
-pub(in crate::pg) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
+pub(in crate::pg::backend::executor) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc) {
     if OF_WORKER.get() != OfWorker::Query(query) {
         return;
     }
@@ -113,7 +116,7 @@ pub(in crate::pg) unsafe extern "C-unwind" fn ran(query: *mut pg_sys::QueryDesc)
 }
 
 /// The query is about to end.
-pub(in crate::pg) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
+pub(in crate::pg::backend::executor) unsafe extern "C-unwind" fn ends(query: *mut pg_sys::QueryDesc) {
     let counting = COUNTING.load(Relaxed);
     // SAFETY: the query's nodes are still there.
     unsafe {
