@@ -162,7 +162,7 @@ DELETE FROM io_probe_runs WHERE id = :long;
 SELECT count(*) > 10 AS lines, string_agg(report, E'\n') FILTER (WHERE report ~ '(^NEXT|io_probe_record|^ +(args|label) =>)') AS next
   FROM io_probe_report(:'rel', '500 ms', promised => '{"iops": 5}');
 -- a stored one with writes has the map; without two requests in flight there is none
-SELECT io_probe_record('report', :'rel', '{"duration": "2 s", "writes": true}') AS stored \gset writing_
+SELECT io_probe_record('report', :'rel', '{"duration": "8 s", "writes": true}') AS stored \gset writing_
 SELECT max(length(report)) FILTER (WHERE report !~ '^ {9}\S|^pg_io_probe|\."Reported') <= 80 AS fits,
        count(*) FILTER (WHERE report ~ '^random writes, \d+ in flight ') AS depths, count(*) FILTER (WHERE report ~ '^ +reads \d+ %') AS loads
   FROM io_probe_report(run => :writing_stored);
