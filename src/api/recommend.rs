@@ -108,7 +108,7 @@ impl RecommendCall<'_> {
         };
         // A quarter is left for the planner.
         let is_over = whole > gucs::MAX_DURATION.time() * 3 / 4;
-        let raised = if is_over { ", with a larger pg_io_probe.max_duration" } else { "" };
+        let raised = if is_over { ", once a superuser has raised pg_io_probe.max_duration" } else { "" };
         format!("duration => '{} s' leaves time for enough turns{raised}", whole.as_secs() + 1)
     }
 

@@ -1,6 +1,7 @@
 //! A probe of this extension, called by its name with arguments by theirs.
 
 use std::panic::UnwindSafe;
+use std::slice;
 
 use pgrx::{PgSqlErrorCode, pg_sys, spi, spi::Spi};
 use serde::Deserialize;
@@ -44,16 +45,30 @@ impl ProbeArgument {
         let text = match value {
             Given::Relation(oid) => Some(oid.to_u32().to_string()),
             Given::Json(value) if self.type_name.ends_with(".jsonb") => Some(value.to_string()),
+            Given::Json(value) if self.is_array() => as_array(value),
             Given::Json(value) => as_text(value),
         };
         let text = text.map_or_else(|| "NULL".to_owned(), spi::quote_literal);
         format!("{text}::{}", self.type_name)
     }
 
+    fn is_array(&self) -> bool {
+        self.type_name.contains("._")
+    }
+
     /// Its name and its value for `jsonb_build_object`.
     fn pair(&self, expression: &str) -> String {
         let interval = if TIMES.contains(&self.name.as_str()) { "::interval" } else { "" };
         format!("{}, ({expression}){interval}", spi::quote_literal(&self.name))
+    }
+}
+
+/// An array as its type's input function reads it. One value stands for an array of it.
+fn as_array(value: &Json) -> Option<String> {
+    match value {
+        Json::Number(_) => Some(array_literal(slice::from_ref(value))),
+        Json::String(text) if !text.starts_with('{') => Some(array_literal(slice::from_ref(value))),
+        _ => as_text(value),
     }
 }
 
