@@ -1340,7 +1340,7 @@ COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that the 
 COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
 COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 24 characters of its query, on one line';
-COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity; ended; or hidden if the caller may not see it';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity, or ended (the process has ended), or hidden (not for the caller)';
 COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
 COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
 COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'application_name of pg_stat_activity';
@@ -1965,7 +1965,7 @@ COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised g
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, or if unknown (a line of section verdict has the cause)';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. NULL for a figure, except for the size of the relation: there the relation''s name';
 COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
-COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or it is a fact';
+COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or the line has none';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
 COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50, load_p99: rate of writes meanwhile, in percent of the rate of writes alone. commit_load_p50, commit_load_p99: rate of commits, in percent of the rate of commits alone';
 
@@ -2195,7 +2195,7 @@ COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side may be enough, if they are like these (too noisy: over 1,000); busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'If the verdict is can''t tell: what is missing, for example how many more runs of each side may be enough if they are like these (too noisy: over 1,000), or busy: repeat (others used the device or the processors). For a setting or an argument: its values on both sides';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is computed: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on side a; NULL for a figure';
@@ -2221,7 +2221,7 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometr
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'For can''t tell: what is missing, such as how many more runs of each side may be enough, if they are like these (too noisy: over 1,000); busy: repeat, if others used the device or the processors. For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'If the verdict is can''t tell: what is missing, for example how many more runs of each side may be enough if they are like these (too noisy: over 1,000), or busy: repeat (others used the device or the processors). For a setting or an argument: its values on both sides';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2250,7 +2250,7 @@ COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the fig
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing, such as how many more runs may be enough, if they are like these, and argument last grows by as many; busy: repeat, if others used the device or the processors';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: what is missing, for example how many more runs may be enough if they are like these (argument last must grow by as many), or busy: repeat (others used the device or the processors)';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough other runs are left. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
@@ -2275,7 +2275,7 @@ COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the pr
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. For can''t tell: what is missing, such as how many more runs may be enough, if they are like these, and argument last grows by as many; busy: repeat, if others used the device or the processors';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: what is missing, for example how many more runs may be enough if they are like these (argument last must grow by as many), or busy: repeat (others used the device or the processors)';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row

@@ -25,9 +25,9 @@ row! {
         /// can't tell, or other cause (better or worse, but no setting that differs can affect the figure).
         /// NULL for a setting
         verdict: Option<&'static str>,
-        /// For can't tell: what is missing, such as how many more runs of each side may be enough, if they
-        /// are like these (too noisy: over 1,000); busy: repeat, if others used the device or the processors.
-        /// For a setting or an argument: its values on both sides
+        /// If the verdict is can't tell: what is missing, for example how many more runs of each side may be
+        /// enough if they are like these (too noisy: over 1,000), or busy: repeat (others used the device or
+        /// the processors). For a setting or an argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
@@ -68,9 +68,9 @@ row! {
         /// How now compares with before: better or worse (by more than the noise), same (within 30 % with 95
         /// % confidence) or can't tell
         verdict: &'static str,
-        /// Arguments in which other series of the same probe and object differ. For can't tell: what is
-        /// missing, such as how many more runs may be enough, if they are like these, and argument last grows
-        /// by as many; busy: repeat, if others used the device or the processors
+        /// Arguments in which other series of the same probe and object differ. If the verdict is can't tell:
+        /// what is missing, for example how many more runs may be enough if they are like these (argument
+        /// last must grow by as many), or busy: repeat (others used the device or the processors)
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count. It grows with the
         /// number of figures that the call compares. NULL if the noise is not known

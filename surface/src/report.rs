@@ -114,7 +114,7 @@ row! {
         /// answered in time, so the percentile is too low
         mark: Option<Mark>,
         /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
-        /// the figure, or it is a fact
+        /// the figure, or the line has none
         doubt: Doubts,
         /// Section advice: statement that carries out the advice
         statement: Option<Text>,

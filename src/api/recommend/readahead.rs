@@ -90,7 +90,7 @@ fn left_out(curve: &[WindowResult]) -> String {
     if windows.is_empty() {
         return String::new();
     }
-    format!("; left out, since turns take long here: windows of {} kB", windows.join(", "))
+    format!("; windows of {} kB were not measured, since they take long here", windows.join(", "))
 }
 
 /// `longer` says how to get times that are lacking.

@@ -37,8 +37,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 const MIB: f64 = 1_048_576.0;
 
-const SOON: &str = "a vacuum that changes few pages pauses for less than an hour in all: a higher limit \
-     saves less than that";
+const SOON: &str = "if few pages are changed, the pauses of a vacuum add up to less than an hour: a higher \
+     autovacuum_vacuum_cost_limit saves less than that";
 
 /// The row, by the largest table that no strong lock keeps from us.
 pub(super) fn row(recommend: &RecommendCall<'_>, places: &[TablespaceTarget]) -> Result<Recommendation> {
