@@ -1340,7 +1340,7 @@ COMMENT ON COLUMN io_probe_sessions_full_row.wmib_s IS 'MiB per second that the 
 COMMENT ON COLUMN io_probe_sessions_full_row.wal_mib_s IS 'MiB of WAL per second. The server counts WAL at the end of a transaction, at most once per second. NULL before PostgreSQL 18, if the process was idle when the interval began, or if unknown';
 COMMENT ON COLUMN io_probe_sessions_full_row.wait IS 'wait_event of pg_stat_activity at the end of the interval';
 COMMENT ON COLUMN io_probe_sessions_full_row.query IS 'First 24 characters of its query, on one line';
-COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity, or ended (the process has ended), or hidden (not for the caller)';
+COMMENT ON COLUMN io_probe_sessions_full_row.kind IS 'backend_type of pg_stat_activity, ended (the process has ended), or hidden (the caller may not see it)';
 COMMENT ON COLUMN io_probe_sessions_full_row.usename IS 'Role';
 COMMENT ON COLUMN io_probe_sessions_full_row.datname IS 'Database';
 COMMENT ON COLUMN io_probe_sessions_full_row.application_name IS 'application_name of pg_stat_activity';

@@ -36,7 +36,8 @@ row! {
         wait: Option<Text>,
         /// First 24 characters of its query, on one line
         query: Option<Text>,
-        /// backend_type of pg_stat_activity, or ended (the process has ended), or hidden (not for the caller)
+        /// backend_type of pg_stat_activity, ended (the process has ended), or hidden (the caller may not see
+        /// it)
         kind: Text,
         /// Role
         usename: Option<Text>,

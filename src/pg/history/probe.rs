@@ -33,6 +33,7 @@ pub(crate) struct ProbeArgument {
     pub(crate) name: String,
     /// Its type, as a query wants it.
     type_name: String,
+    is_array: bool,
     /// Has it no default?
     pub(crate) required: bool,
     /// Its default as an expression.
@@ -45,15 +46,11 @@ impl ProbeArgument {
         let text = match value {
             Given::Relation(oid) => Some(oid.to_u32().to_string()),
             Given::Json(value) if self.type_name.ends_with(".jsonb") => Some(value.to_string()),
-            Given::Json(value) if self.is_array() => as_array(value),
+            Given::Json(value) if self.is_array => as_array(value),
             Given::Json(value) => as_text(value),
         };
         let text = text.map_or_else(|| "NULL".to_owned(), spi::quote_literal);
         format!("{text}::{}", self.type_name)
-    }
-
-    fn is_array(&self) -> bool {
-        self.type_name.contains("._")
     }
 
     /// Its name and its value for `jsonb_build_object`.
@@ -63,12 +60,13 @@ impl ProbeArgument {
     }
 }
 
-/// An array as its type's input function reads it. One value stands for an array of it.
+/// An array as its type's input function reads it; None for NULL. One value stands for an array of it; a
+/// text with a brace is an array as SQL writes it.
 fn as_array(value: &Json) -> Option<String> {
     match value {
-        Json::Number(_) => Some(array_literal(slice::from_ref(value))),
-        Json::String(text) if !text.starts_with('{') => Some(array_literal(slice::from_ref(value))),
-        _ => as_text(value),
+        Json::Null | Json::Array(_) => as_text(value),
+        Json::String(text) if text.contains('{') => as_text(value),
+        one => Some(array_literal(slice::from_ref(one))),
     }
 }
 
@@ -132,6 +130,7 @@ impl ProbeFunction {
                      WHERE r.oid = p.prorettype AND a.attname = 'relid' AND NOT a.attisdropped), \
                  'arguments', (SELECT coalesce(json_agg(json_build_object( \
                      'name', p.proargnames[i], 'type_name', format('%I.%I', tn.nspname, t.typname), \
+                     'is_array', t.typcategory = 'A', \
                      'required', i <= p.pronargs - p.pronargdefaults, \
                      'default', pg_get_function_arg_default(p.oid, i::int4)) ORDER BY i), '[]') \
                      FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS argument(type, i) \

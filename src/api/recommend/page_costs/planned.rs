@@ -339,7 +339,9 @@ impl Question<'_> {
         let asked = inquiry.ask_all(cells, patience)?;
         let known = known_ones(&asked);
         let regrets = Regrets::of(&known, cells, concurrencies, times).ok_or_else(|| {
-            "the planner picked no plan that is a scan by one index or of the whole table".to_owned()
+            "for each query, at some page costs, the planner picked a plan other than a scan by one index or \
+             of the whole table"
+                .to_owned()
         })?;
         let as_good = choose_for_queries(&known, times, in_force.concurrency);
         let mut planner = InTheLoop { inquiry: &inquiry, asked: &asked, cells, patience, known: Vec::new() };
