@@ -1657,7 +1657,7 @@ COMMENT ON COLUMN io_probe_recommend_full_row.instead IS 'Alternative to stateme
 COMMENT ON COLUMN io_probe_recommend_full_row.hides IS 'Where else the setting may have a value (database, role ...) that overrides statement or instead, or is overridden by them. Begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_full_row.why IS 'Reason for the recommendation, or why there is none';
 COMMENT ON COLUMN io_probe_recommend_full_row.relid IS 'Relation that was measured, or was to be measured';
-COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_full_row.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else short (some values were not measured, see column why), or what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 COMMENT ON COLUMN io_probe_recommend_full_row.evidence IS 'Figures behind the recommendation';
 COMMENT ON COLUMN io_probe_recommend_full_row.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
 COMMENT ON COLUMN io_probe_recommend_full_row.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';
@@ -1678,7 +1678,7 @@ COMMENT ON COLUMN io_probe_recommend_row.current IS 'Value in force, as SHOW pri
 COMMENT ON COLUMN io_probe_recommend_row.recommended IS 'Best value by this measurement, as ALTER SYSTEM takes it. Equal to current: keep it. NULL: no advice (see column why)';
 COMMENT ON COLUMN io_probe_recommend_row.low IS 'Lowest value that is as good as the best. Not as good: over 5 % worse with 95 % confidence, by the errors of measurement and model';
 COMMENT ON COLUMN io_probe_recommend_row.high IS 'Highest value that is as good as the best';
-COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_row.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else short (some values were not measured, see column why), or what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 
 CREATE FUNCTION io_probe_recommend(
     rel regclass DEFAULT NULL,
@@ -1964,7 +1964,7 @@ COMMENT ON COLUMN io_probe_report_full_row.high IS 'Upper end of the 95 % confid
 COMMENT ON COLUMN io_probe_report_full_row.promised IS 'What argument promised gives for this figure';
 COMMENT ON COLUMN io_probe_report_full_row.kept IS 'Is the promise kept, within 5 percent? NULL without a promise, or if unknown (a line of section verdict has the cause)';
 COMMENT ON COLUMN io_probe_report_full_row.finding IS 'The fact, in words. NULL for a figure, except for the size of the relation: there the relation''s name';
-COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were answered in time, so the percentile is too low';
+COMMENT ON COLUMN io_probe_report_full_row.mark IS 'best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory: under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were answered in time, so the true percentile is higher';
 COMMENT ON COLUMN io_probe_report_full_row.doubt IS 'At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against the figure, or the line has none';
 COMMENT ON COLUMN io_probe_report_full_row.statement IS 'Section advice: statement that carries out the advice';
 COMMENT ON COLUMN io_probe_report_full_row.write_pct IS 'Sections load_p50, load_p99: rate of writes meanwhile, in percent of the rate of writes alone. commit_load_p50, commit_load_p99: rate of commits, in percent of the rate of commits alone';
@@ -2195,7 +2195,7 @@ COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'If the verdict is can''t tell: what is missing, for example how many more runs of each side may be enough if they are like these (too noisy: over 1,000), or busy: repeat (others used the device or the processors). For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'If the verdict is can''t tell: how many more runs of each side may be enough, if they are like these (too noisy: over 1,000), which figure is missing, or others were busy (on the device or the processors: repeat the runs). For a setting or an argument: its values on both sides';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is computed: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on side a; NULL for a figure';
@@ -2221,7 +2221,7 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometr
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'If the verdict is can''t tell: what is missing, for example how many more runs of each side may be enough if they are like these (too noisy: over 1,000), or busy: repeat (others used the device or the processors). For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'If the verdict is can''t tell: how many more runs of each side may be enough, if they are like these (too noisy: over 1,000), which figure is missing, or others were busy (on the device or the processors: repeat the runs). For a setting or an argument: its values on both sides';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2250,7 +2250,7 @@ COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the fig
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: what is missing, for example how many more runs may be enough if they are like these (argument last must grow by as many), or busy: repeat (others used the device or the processors)';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to argument last), which figure is missing, or others were busy (on the device or the processors: repeat the run)';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough other runs are left. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
@@ -2275,7 +2275,7 @@ COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the pr
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: what is missing, for example how many more runs may be enough if they are like these (argument last must grow by as many), or busy: repeat (others used the device or the processors)';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to argument last), which figure is missing, or others were busy (on the device or the processors: repeat the run)';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row
@@ -3345,7 +3345,7 @@ COMMENT ON COLUMN io_probe_recommend_history.instead IS 'Alternative to statemen
 COMMENT ON COLUMN io_probe_recommend_history.hides IS 'Where else the setting may have a value (database, role ...) that overrides statement or instead, or is overridden by them. Begins with ''to be run on the primary'' if a standby refuses statement';
 COMMENT ON COLUMN io_probe_recommend_history.why IS 'Reason for the recommendation, or why there is none';
 COMMENT ON COLUMN io_probe_recommend_history.relid IS 'Relation that was measured, or was to be measured';
-COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
+COMMENT ON COLUMN io_probe_recommend_history.doubt IS 'If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at (no time was left for this index), or unknown (see column why). Else short (some values were not measured, see column why), or what happened meanwhile: slowed (the device slowed down), limited (an I/O limit of the server''s cgroup was near), cpu quota (the cgroup''s CPU quota was used up), others (others used the device). NULL: no doubt';
 COMMENT ON COLUMN io_probe_recommend_history.evidence IS 'Figures behind the recommendation';
 COMMENT ON COLUMN io_probe_recommend_history.server_version IS 'Major version of the server at the measurement. On another version the advice is stale';
 COMMENT ON COLUMN io_probe_recommend_history.io_method IS 'io_method at the measurement; NULL before PostgreSQL 18. With another io_method the advice is stale';

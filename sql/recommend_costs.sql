@@ -85,7 +85,7 @@ SELECT setting, recommended = current AS kept, substring(why FROM 'the planner''
   FROM tried WHERE setting <> 'effective_io_concurrency'
 UNION ALL SELECT setting, recommended = current, why
   FROM tried WHERE setting = 'effective_io_concurrency' AND recommended IS NOT NULL
-  AND why NOT LIKE '%this rests on the reads with gaps alone, since the planner''s plans could not be judged: no table here has an index and the statistics that%';
+  AND why NOT LIKE '%this rests on timed reads alone, since the planner''s plans could not be judged: no table here has an index and the statistics that%';
 -- each index has a row, or is named with a reason; each row says where it holds
 CREATE TABLE asked_many WITH (autovacuum_enabled = off) AS SELECT i AS c1, -i AS c2, i / 2 AS c3, i % 30000 AS c4, abs(hashint4(i)) AS c5, i + abs(hashint4(i)) % 900 AS c6,
     i % 2 AS few, repeat('x', 60) AS filler FROM generate_series(1, 100000) AS i;

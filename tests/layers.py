@@ -206,11 +206,11 @@ class Below(Layers):
         self.assertTrue(of_device, rows)
         for row in of_device:
             self.assertIn("tiers unknown", row["doubt"] or "", row)
-            self.assertIn("below the OS cache", "; ".join(row["notes"]))
+            self.assertIn("unknown where the blocks came from", "; ".join(row["notes"]))
         settings = ["random_page_cost", "effective_io_concurrency"]
         for row in session.rows(rows_of("recommend", "probed", settings=settings, **given)):
             self.assertEqual((row["recommended"], row["statement"]), (None, None), row)
-            self.assertIn("below the OS cache", row["why"])
+            self.assertIn("unknown where the blocks came from", row["why"])
         return session
 
     def test_fuse(self):

@@ -101,7 +101,7 @@ fn samples(relation: &Relation, index: &AnyIndex, caveats: &mut Caveats) -> Opti
     } else {
         let samples = indexes::samples(relation.oid().to_u32(), index.index, gucs::MAX_DURATION.time());
         if samples.is_none() {
-            caveats.partial("another session holds a strong lock, or the index is gone");
+            caveats.partial("another session holds a strong lock, or the index was dropped");
         }
         return samples;
     }

@@ -161,7 +161,9 @@ pub(super) fn of_each_side(depth: Option<i32>) -> Result<u32> {
     let cap = gucs::depth(None, u32::MAX)?;
     match depth {
         Some(depth) => arguments::positive_up_to("depth", depth, cap / 2),
-        None if cap < 2 => Err(Error::invalid("a read and a write can't be in flight at once")),
+        None if cap < 2 => {
+            Err(Error::invalid("a mixed load needs at least two requests in flight, one read and one write"))
+        }
         None => Ok((cap / 2).min(16)),
     }
     .map_err(|error| error.detail(format!("Reads and writes share pg_io_probe.max_depth, which is {cap}.")))

@@ -25,9 +25,9 @@ row! {
         /// can't tell, or other cause (better or worse, but no setting that differs can affect the figure).
         /// NULL for a setting
         verdict: Option<&'static str>,
-        /// If the verdict is can't tell: what is missing, for example how many more runs of each side may be
-        /// enough if they are like these (too noisy: over 1,000), or busy: repeat (others used the device or
-        /// the processors). For a setting or an argument: its values on both sides
+        /// If the verdict is can't tell: how many more runs of each side may be enough, if they are like
+        /// these (too noisy: over 1,000), which figure is missing, or others were busy (on the device or the
+        /// processors: repeat the runs). For a setting or an argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
@@ -69,8 +69,9 @@ row! {
         /// % confidence) or can't tell
         verdict: &'static str,
         /// Arguments in which other series of the same probe and object differ. If the verdict is can't tell:
-        /// what is missing, for example how many more runs may be enough if they are like these (argument
-        /// last must grow by as many), or busy: repeat (others used the device or the processors)
+        /// how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to
+        /// argument last), which figure is missing, or others were busy (on the device or the processors:
+        /// repeat the run)
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count. It grows with the
         /// number of figures that the call compares. NULL if the noise is not known

@@ -48,9 +48,10 @@ row! {
         /// Relation that was measured, or was to be measured
         relid: Option<Relation>,
         /// If recommended is NULL: needs cold, needs writes (that argument may bring advice), not looked at
-        /// (no time was left for this index), or unknown (see column why). Else what happened meanwhile:
-        /// slowed (the device slowed down), limited (an I/O limit of the server's cgroup was near), cpu quota
-        /// (the cgroup's CPU quota was used up), others (others used the device). NULL: no doubt
+        /// (no time was left for this index), or unknown (see column why). Else short (some values were not
+        /// measured, see column why), or what happened meanwhile: slowed (the device slowed down), limited
+        /// (an I/O limit of the server's cgroup was near), cpu quota (the cgroup's CPU quota was used up),
+        /// others (others used the device). NULL: no doubt
         doubt: Option<&'static str>,
         /// Figures behind the recommendation
         evidence: Json,

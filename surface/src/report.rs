@@ -111,7 +111,7 @@ row! {
         finding: Option<Text>,
         /// best: the smallest depth that is as good as the fastest; in use: the server uses it; from memory:
         /// under 90 % of the scan came from the device; not carried: under 95 % of reads or writes were
-        /// answered in time, so the percentile is too low
+        /// answered in time, so the true percentile is higher
         mark: Option<Mark>,
         /// At most two doubts, the worst first; docs/interface.md explains them. NULL: nothing speaks against
         /// the figure, or the line has none

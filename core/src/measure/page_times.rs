@@ -141,6 +141,8 @@ pub struct PageTimesResult {
     pub passes: u64,
     /// About how long a run has to be until each time has an interval, if one has none now.
     pub needs: Option<Duration>,
+    /// About how long a run has to be to measure each concurrency, if one was left out.
+    pub needs_at_each: Option<Duration>,
     /// How many times as long a block from the device took from some turn on, see [`crate::stats::step_up`].
     pub slowed: Option<f64>,
     /// Did a limit make it pause between turns?

@@ -52,8 +52,8 @@ impl Display for NoTime {
                 "the relation's blocks were never written to its files (holes)"
             }
             NoTime::NotBorneOut => {
-                "it is unknown what served the blocks below the OS cache: the kernel counted far fewer bytes \
-                 fetched from storage than were read, as with FUSE or compression"
+                "the kernel counted far fewer bytes fetched from storage than were read (as with FUSE or \
+                 compression), so it is unknown where the blocks came from"
             }
             NoTime::LeftOut => "left out, since turns take long here: give a longer duration",
             NoTime::Other(why) => why,

@@ -104,6 +104,8 @@ pub(in crate::api) struct MeasuredRelation {
     pub(in crate::api) stop: Option<Stop>,
     /// About how long it would take until each time has an interval, if one has none for want of time.
     pub(in crate::api) needs: Option<Duration>,
+    /// About how long it would take to measure each concurrency, if one was left out.
+    pub(in crate::api) needs_at_each: Option<Duration>,
     /// What speaks against all of it.
     pub(in crate::api) doubt: Option<Doubt>,
 }
@@ -154,7 +156,8 @@ pub(in crate::api) fn measure(
     let held_back = shared::worst(measured.is_disturbed(), &measured.held_back());
     let doubt = measured.slowed.map(|_| Doubt::Slowed).or(held_back);
     let needs = measured.needs.filter(|_| measured.stop.is_some_and(Stop::is_of_time));
-    Ok(MeasuredRelation { results, times, stop: measured.stop, needs, doubt })
+    let needs_at_each = measured.needs_at_each;
+    Ok(MeasuredRelation { results, times, stop: measured.stop, needs, needs_at_each, doubt })
 }
 
 /// Of the time of a call that may not evict, this part is kept for reads past the OS cache.

@@ -144,7 +144,7 @@ pub(in crate::api) struct Recommendation {
     /// The tablespace that may have the setting of its own.
     tablespace: Option<String>,
     evidence: Map<String, Value>,
-    /// What went on beside the measurement that there is advice from.
+    /// What speaks against the measurement that there is advice from.
     pub(in crate::api) beside: Option<Doubt>,
     /// Does this standby refuse the statement?
     pub(in crate::api) on_primary: bool,
@@ -285,11 +285,22 @@ impl Recommendation {
     }
 
     /// Adds what went on beside the measurement, if anything did.
-    pub(super) fn beside(mut self, doubt: Option<Doubt>) -> Self {
+    pub(super) fn beside(self, doubt: Option<Doubt>) -> Self {
         let Some(doubt) = doubt.filter(|_| self.row.doubt.is_none()) else { return self };
+        self.doubt(doubt).also(&format!("; {} meanwhile", told_beside(doubt)))
+    }
+
+    /// Adds which values were not measured, if there is advice, and some were not.
+    pub(super) fn short_of(self, not_measured: Option<&str>) -> Self {
+        let Some(not_measured) = not_measured.filter(|_| self.row.recommended.is_some()) else { return self };
+        let row = if self.row.doubt.is_none() { self.doubt(Doubt::Short) } else { self };
+        row.also(&format!("; {not_measured}"))
+    }
+
+    fn doubt(mut self, doubt: Doubt) -> Self {
         self.beside = Some(doubt);
         self.row.doubt = Some(doubt.name());
-        self.also(&format!("; {} meanwhile", told_beside(doubt)))
+        self
     }
 
     /// Adds what else is to be known of the advice, if there is any.
@@ -424,12 +435,13 @@ fn alter_system(setting: &str, value: &str) -> String {
     format!("ALTER SYSTEM SET {setting} = {value}")
 }
 
-/// What was so while advice with this doubt was measured.
+/// What is so of the measurement of advice with this doubt.
 pub(in crate::api) fn told_beside(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::Limited => "the I/O was near the cgroup's limit",
         Doubt::CpuQuota => "the CPU quota was used up",
         Doubt::Slowed => "the device slowed down",
+        Doubt::Short => "some values were not measured",
         _ => "others used the device",
     }
 }

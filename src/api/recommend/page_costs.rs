@@ -5,7 +5,7 @@ mod correlations;
 mod planned;
 mod verdict;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use io_probe_advise::page_costs::choose::{CostPair, Settings, grid};
@@ -162,6 +162,8 @@ struct RelationTimes {
     has_fixed_concurrency: bool,
     /// Number of concurrencies at which they were to be measured.
     concurrencies: usize,
+    /// At which of these none was, and which call has the time for it.
+    not_measured: Option<String>,
     /// What speaks against all of them.
     doubt: Option<Doubt>,
 }
@@ -169,7 +171,7 @@ struct RelationTimes {
 impl RelationTimes {
     fn of(recommend: &RecommendCall<'_>, probed: &ProbedRelation) -> Result<Self> {
         let wanted = Wanted::for_advice(recommend.page_limits()?, recommend.request.cold);
-        let MeasuredRelation { results, times, stop, needs, doubt } =
+        let MeasuredRelation { results, times, stop, needs, needs_at_each, doubt } =
             page_cost::measure(recommend.call, probed, &wanted)?;
         let is_of_no_device = results.iter().any(TimeResult::is_of_no_device);
         // No longer call makes a device of it.
@@ -187,8 +189,14 @@ impl RelationTimes {
         };
         let place = probed.relation.file_tablespace();
         let has_fixed_concurrency = place.fixed_concurrency().is_some();
-        let depths: HashSet<Option<u32>> =
-            results.iter().filter(|one| one.is_sparse()).map(|one| one.measured.depth).collect();
+        let (left_out, measured): (Vec<_>, Vec<_>) =
+            results.iter().filter(|one| one.is_sparse()).partition(|one| one.is_left_out());
+        let [left_out, measured] = [left_out, measured].map(depths);
+        let longer_for_each =
+            recommend.longer(needs_at_each.map(|needs| recommend.whole(needs, PARTS_OF_PAGES)));
+        let not_measured = left_out.difference(&measured).map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let not_measured = (!not_measured.is_empty())
+            .then(|| format!("not measured, since turns take long here: {not_measured}; {longer_for_each}"));
         Ok(Self {
             is_of_no_device,
             window: probed.placement.read_ahead_blocks(pg_sys::BLCKSZ),
@@ -201,7 +209,8 @@ impl RelationTimes {
             }),
             lacks_cold_blocks,
             has_fixed_concurrency,
-            concurrencies: depths.len(),
+            concurrencies: measured.union(&left_out).count(),
+            not_measured,
             doubt,
         })
     }
@@ -238,12 +247,18 @@ impl RelationTimes {
             _ if self.concurrencies < 2 => {
                 "pg_io_probe.max_depth leaves no other concurrency to compare with".to_owned()
             }
-            Some(lacking) => format!("reads with gaps were not measured at some concurrencies: {lacking}"),
+            Some(lacking) => {
+                format!("reads of a share of the blocks were not measured at some concurrencies: {lacking}")
+            }
             None => {
                 "the concurrency in force is over pg_io_probe.max_depth, so it was not measured".to_owned()
             }
         }
     }
+}
+
+fn depths(results: Vec<&TimeResult>) -> BTreeSet<u32> {
+    results.into_iter().filter_map(|one| one.measured.depth).collect()
 }
 
 struct Advice<'a> {

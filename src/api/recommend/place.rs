@@ -26,7 +26,7 @@ pub(super) struct Candidate {
     pub(super) bytes: u64,
 }
 
-const LOCKED: &str = "not measured: others hold strong locks on the tablespace's tables";
+const LOCKED: &str = "not measured: other sessions hold strong locks on the tablespace's tables";
 
 pub(super) struct TablespaceTarget {
     pub(super) spcname: String,

@@ -135,7 +135,7 @@ fn judge(
     }
     let best = curve.iter().find(|window| window.kb() == Some(found.value));
     let Some(best) = best.and_then(|best| best.figures) else {
-        return row.unknown("the best window has no figures");
+        return row.unknown("the best window was not measured");
     };
     let gain = now.ns_per_block / best.ns_per_block;
     let why = format!(

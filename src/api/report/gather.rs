@@ -761,7 +761,7 @@ impl ReportDraft {
         match line {
             _ if line.doubt.has(Doubt::Short) => "the measurement was short",
             _ if self.slowed => "the device slowed down meanwhile",
-            _ if is_of_limit(line) => "a limit sets the rate",
+            _ if is_of_limit(line) => "a rate limit held the probe back",
             _ if may_be_of_cache(line) && line.value >= line.promised => "the file may fit in a cache",
             _ if self.is_poor(line) => "others or a limit may have slowed it (see TRUST)",
             _ if line.doubt.has(Doubt::Limited) => "a limit of the cgroup slowed the device",

@@ -5,8 +5,13 @@
 //! and tells by its own turns how many points may have as many rounds as that takes. A first round takes
 //! longer than others: where these let expect room for more points, more are taken.
 
+use std::time::Duration;
+
 /// Rounds that have to have room, or another point is left out: with fewer turns an interval says little.
 const LEAST_ROUNDS: f64 = 5.0;
+
+/// Rounds that have to have room for further points to be taken: these may take longer than those before.
+const ROUNDS_OF_MORE: f64 = 7.5;
 
 /// Concurrencies and densities that are measured in any case: fewer make no curve. With 0 and 1, which are
 /// nearly the same, a third one is.
@@ -20,6 +25,8 @@ pub(super) struct Points {
     all: Vec<(usize, usize)>,
     /// How many points there are after each stage: with the same densities at each concurrency.
     stages: Vec<usize>,
+    /// How many of them it takes to have some at each concurrency.
+    at_each: usize,
     /// How many are taken; the others are left out.
     taken: usize,
 }
@@ -32,9 +39,10 @@ impl Points {
         let up_to_a_high_one = concurrencies.iter().take_while(|concurrency| **concurrency <= 1).count() + 1;
         let concurrencies = concurrencies.len();
         let first = up_to_a_high_one.max(LEAST_CONCURRENCIES).min(concurrencies);
-        let mut points = Self { all: Vec::new(), stages: Vec::new(), taken: 0 };
+        let mut points = Self { all: Vec::new(), stages: Vec::new(), at_each: 0, taken: 0 };
         points.add_stage(0..first, few);
         (first..concurrencies).for_each(|concurrency| points.add_stage(concurrency..concurrency + 1, few));
+        points.at_each = points.all.len();
         more.iter().for_each(|density| points.add_stage(0..concurrencies, &[*density]));
         points
     }
@@ -80,18 +88,22 @@ impl Points {
         self.taken = from.min(self.all.len());
     }
 
-    /// Takes the stages as well that have room in the part of the time that is left, if a round of those that
-    /// are taken lasts such a part.
-    pub(super) fn take_more(&mut self, round: f64, left: f64) {
-        let per_point = round / self.taken.max(1) as f64;
-        let ends = self.stages.iter().copied();
-        let with_room = ends.filter(|end| per_point * *end as f64 * LEAST_ROUNDS <= left);
+    /// Takes the stages as well that have room in the time that is left, if a round of those that are taken
+    /// lasts so long.
+    pub(super) fn take_more(&mut self, round: Duration, left: Duration) {
+        let rounds = |points: usize| ROUNDS_OF_MORE * points as f64 / self.taken.max(1) as f64;
+        let with_room = self.stages.iter().copied().filter(|end| round.mul_f64(rounds(*end)) <= left);
         self.taken = with_room.fold(self.taken, usize::max);
     }
 
-    /// How many turns they should have, all together.
+    /// How many turns those that are taken should have, all together.
     pub(super) fn turns(&self) -> f64 {
         LEAST_ROUNDS * self.len() as f64
+    }
+
+    /// How many turns it takes to know each concurrency, if one is left out.
+    pub(super) fn turns_at_each(&self) -> Option<f64> {
+        (self.taken < self.at_each).then_some(ROUNDS_OF_MORE * self.at_each as f64)
     }
 }
 
@@ -151,11 +163,13 @@ mod tests {
         let mut few = Points::of(&[16, 0, 64, 128], &DENSITIES);
         few.leave_out(6);
         assert_eq!((few.len(), few.left_out().len()), (6, 22));
-        // By hand: a round of twelve would take 0.1, and five of them 0.5; one of 16 takes 0.133.
-        few.take_more(0.05, 0.51);
-        assert_eq!((few.len(), few.iter().count()), (12, 12));
+        assert_eq!((few.turns(), few.turns_at_each()), (30.0, Some(90.0)));
+        // By hand: a round of twelve would take 0.1, and 7.5 of them 0.75; one of 16 takes 0.133.
+        let seconds = Duration::from_secs_f64;
+        few.take_more(seconds(0.05), seconds(0.76));
+        assert_eq!((few.len(), few.iter().count(), few.turns_at_each()), (12, 12, None));
         // What is taken stays so.
-        few.take_more(0.2, 0.1);
+        few.take_more(seconds(0.2), seconds(0.1));
         assert_eq!(few.len(), 12);
         // Within a stage, and before the first, there always is.
         assert!(points.has_room(5, 0.9) && points.has_room(7, 0.9) && points.has_room(0, 0.9));

@@ -714,12 +714,22 @@ fn the_account_bears_out_what_came_from_the_device() {
 /// The concurrencies and densities that a run of this length measures where the turn of this number takes
 /// `slower` times as long, and the whole of the run's result.
 fn on_slow(slower: impl Fn(usize) -> f64, duration: Duration) -> (usize, PageTimesResult) {
+    on_slow_within(slower, Limits { duration, ..Limits::none() }, None)
+}
+
+/// The same with these limits, where the run may end early.
+fn on_slow_within(
+    slower: impl Fn(usize) -> f64,
+    limits: Limits,
+    rough_after: Option<Duration>,
+) -> (usize, PageTimesResult) {
     const SEVEN: [f64; 7] = [0.03, 0.1, 0.2, 0.35, 0.5, 0.72, 1.0];
     let (relation, clock) = (cold_relation(), Manual::default());
     let run = PageTimesRun {
         densities: &SEVEN,
         concurrencies: &[16, 0, 64, 128],
-        limits: Limits { duration, ..Limits::none() },
+        limits,
+        rough_after,
         through_cache: false,
         ..run(&relation.source)
     };
@@ -758,6 +768,18 @@ fn what_a_slow_first_round_left_out_is_taken_where_later_ones_are_faster() {
 }
 
 #[test]
+fn what_may_end_early_takes_the_points_that_have_room_in_all_of_its_time() {
+    let half = Duration::from_secs(14);
+    let (whole, early) = (Limits { duration: 2 * half, ..Limits::none() }, Some(half));
+    let (of_half, _) = on_slow(|_| 20.0, half);
+    let (of_whole, measured) = on_slow_within(|_| 20.0, whole, early);
+    assert!(of_half < of_whole, "{of_half}, {of_whole}");
+    for series in measured.sparse.iter().flatten() {
+        assert_eq!(series.relative_half_width().is_some(), !series.is_left_out());
+    }
+}
+
+#[test]
 fn what_a_short_run_lacks_one_of_the_length_that_it_names_has() {
     let (count, short) = on_slow(|_| 150.0, Duration::from_secs(3));
     assert_eq!(count, 6);
@@ -765,4 +787,17 @@ fn what_a_short_run_lacks_one_of_the_length_that_it_names_has() {
     assert!(needs > Duration::from_secs(3) && needs < Duration::from_secs(60), "{needs:?}");
     let (_, longer) = on_slow(|_| 150.0, needs);
     assert_eq!(longer.needs, None);
+}
+
+#[test]
+fn a_run_of_the_length_that_is_named_for_it_measures_each_concurrency() {
+    let is_measured = |line: &Vec<WaySeries>| line.iter().any(|series| series.turns() > 0);
+    for (slower, length) in [(20.0, 3), (20.0, 14), (60.0, 14), (150.0, 3)] {
+        let (_, short) = on_slow(|_| slower, Duration::from_secs(length));
+        assert!(!short.sparse.iter().all(is_measured), "{slower}, {length}");
+        let needs = short.needs_at_each.expect("a concurrency was left out");
+        let (_, longer) = on_slow(|_| slower, needs);
+        assert!(longer.sparse.iter().all(is_measured), "{slower}, {length}: {needs:?}");
+        assert_eq!(longer.needs_at_each, None);
+    }
 }

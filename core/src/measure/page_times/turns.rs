@@ -188,6 +188,8 @@ impl<'a> Turns<'a> {
             self.measured.stop = self.take_rounds(budget)?;
         }
         self.measured.needs = self.time_for_intervals(budget);
+        let at_each = self.points.turns_at_each().filter(|_| self.sparse_taken > 0);
+        self.measured.needs_at_each = at_each.map(|turns| self.time_for(turns, budget));
         self.measured.slowed = step_of(&self.paces);
         let rested = budget.pacer().due();
         budget.rest_until(rested);
@@ -211,11 +213,11 @@ impl<'a> Turns<'a> {
     /// Takes one round after another, of the points that have room by what the last one took.
     fn take_each_round(&mut self, budget: &mut Budget<'_>) -> Result<Option<Stop>> {
         for number in 0.. {
-            let began = self.gone(budget);
+            let began = budget.clock().now();
             let rounds =
                 Rounds::new(u64::MAX, self.points.len()).with_references(PLAIN_WAYS, SPARSE_PER_PAIR);
             let ended = rounds.only(number).take(self, budget)?;
-            let gone = self.gone(budget);
+            let round = Duration::from_nanos(budget.clock().now() - began);
             match (ended, self.no_room_from.take()) {
                 (_, Some(from)) => self.points.leave_out(from),
                 (Break(stop), None) => {
@@ -225,7 +227,7 @@ impl<'a> Turns<'a> {
                     return Ok(stop);
                 }
                 (Continue(()), None) if self.is_first_round => {}
-                (Continue(()), None) => self.points.take_more(gone - began, 1.0 - gone),
+                (Continue(()), None) => self.points.take_more(round, budget.time_left()),
             }
             self.is_first_round = false;
         }
@@ -256,8 +258,13 @@ impl<'a> Turns<'a> {
         if self.sparse_taken == 0 || all.all(|series| series.relative_half_width().is_some()) {
             return None;
         }
+        Some(self.time_for(self.points.turns(), budget))
+    }
+
+    /// About how long a run has to be to have time for so many turns with gaps, and more than this one had.
+    fn time_for(&self, turns: f64, budget: &Budget<'_>) -> Duration {
         let gone = Duration::from_nanos(budget.clock().now() - budget.started());
-        Some(gone.mul_f64(SAFELY * (self.points.turns() / self.sparse_taken as f64).max(1.0)))
+        gone.mul_f64(SAFELY * (turns / self.sparse_taken as f64).max(1.0))
     }
 
     /// The points that were not left out.

@@ -350,7 +350,9 @@ impl Question<'_> {
             Some(found) => found,
             None => {
                 let first = *as_good.first().ok_or("the concurrency in force was not measured")?;
-                let chosen = regrets.choose(&self.at(&first)).ok_or("no query tells the settings apart")?;
+                let chosen = regrets
+                    .choose(&self.at(&first))
+                    .ok_or("no query is faster with one setting than with another")?;
                 planner.patience.renew(time_for_a_series(self.call));
                 let Settings { cell, concurrency } = chosen.settings;
                 let correlations = (0..inquiry.indexes.len())

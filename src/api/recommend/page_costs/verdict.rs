@@ -19,7 +19,9 @@ pub(super) const NOTHING_BETTER: &str = "no other value is surely better by over
 
 impl Advice<'_> {
     pub(super) fn fill_row(&self, setting: Setting, row: Recommendation) -> Recommendation {
-        self.advise(setting, self.evidence(row)).beside(self.measured.doubt)
+        let row = self.advise(setting, self.evidence(row)).beside(self.measured.doubt);
+        let not_measured = self.measured.not_measured.as_deref();
+        row.short_of(not_measured.filter(|_| setting != Setting::RandomPageCost))
     }
 
     fn advise(&self, setting: Setting, row: Recommendation) -> Recommendation {
@@ -28,7 +30,7 @@ impl Advice<'_> {
             (Ok(answers), Setting::EffectiveIoConcurrency) => self.concurrency_of_queries(row, answers),
             (Err(why), Setting::RandomPageCost) => self.without_times(row, format!("{NOT_BY_PLANS}: {why}")),
             (Err(why), Setting::EffectiveIoConcurrency) => {
-                let aside = format!("this rests on the reads with gaps alone, since {NOT_BY_PLANS}: {why}");
+                let aside = format!("this rests on timed reads alone, since {NOT_BY_PLANS}: {why}");
                 self.concurrency(setting, row).and_if_recommended(&aside)
             }
             _ => self.concurrency(setting, row),
@@ -78,7 +80,10 @@ impl Advice<'_> {
             )
         };
         let passed_over = answers.passed_over.map_or(String::new(), |Plateau { low, high, .. }| {
-            format!("; from {low} to {high} the best plans take as little, but the planner picks slower ones")
+            format!(
+                "; from {low} to {high} the best plans are as fast or faster, but the planner picks slower \
+                 ones"
+            )
         });
         let why = format!("{lead}{}{passed_over}", told(&scores));
         if plateau.holds_current {
@@ -136,9 +141,9 @@ impl Advice<'_> {
     fn concurrency(&self, setting: Setting, row: Recommendation) -> Recommendation {
         let (in_force, what_for, which) = match setting {
             Setting::MaintenanceIoConcurrency => {
-                (self.maintenance, Use::Maintenance, "sparse reads with gaps")
+                (self.maintenance, Use::Maintenance, "a small share of the blocks")
             }
-            _ => (Some(self.in_force.concurrency), Use::Queries, "reads with gaps"),
+            _ => (Some(self.in_force.concurrency), Use::Queries, "a share of the blocks"),
         };
         let curve = self.curve().filter(GapCurve::has_intervals);
         if curve.as_ref().is_some_and(|curve| curve.concurrencies().count() < 2) {
@@ -149,10 +154,7 @@ impl Advice<'_> {
             return self.lacking(row);
         };
         let row = row.rests_on("score", figure(score)).rests_on("score_in_force", score_in_force.map(figure));
-        let why = format!(
-            "{which} take {} longer than if each density had a value of its own",
-            percent_over(score)
-        );
+        let why = told_reads(which, score);
         if plateau.seems_worse {
             return row.unknown(format!("{why}; {SEEMS_BETTER}"));
         }
@@ -166,16 +168,21 @@ impl Advice<'_> {
 }
 
 fn told_gaps(scores: &Scores) -> String {
+    told_reads("a share of the blocks", scores.gaps)
+}
+
+fn told_reads(which: &str, score: f64) -> String {
     format!(
-        "reads with gaps take {} longer than if each density had a value of its own",
-        percent_over(scores.gaps)
+        "reading {which} in order takes {} longer than with the best value for each share",
+        percent_over(score)
     )
 }
 
 fn told_both(scores: &Scores) -> String {
     let queries = percent_over(scores.queries);
     format!(
-        "the best plans take {queries} longer with cold caches than if each had a value of its own, and {}",
+        "with cold caches the best plans take {queries} longer than with the best value for each query, and \
+         {}",
         told_gaps(scores)
     )
 }
