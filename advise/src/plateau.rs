@@ -28,6 +28,9 @@ pub const AS_GOOD: f64 = 1.05;
 /// Largest excess over the least at which another value is advised.
 pub(super) const INNER: f64 = 0.5;
 
+/// Largest excess over the least of a value that another measure may still prefer.
+const NEARLY: f64 = 3.0;
+
 /// How far up the values that are as good one is chosen. (A concurrency by the curve alone lies higher.)
 pub(super) const TWO_THIRDS: f64 = 2.0 / 3.0;
 
@@ -149,19 +152,24 @@ impl Candidates {
         })
     }
 
-    /// The plateau, and after it the others: values that are as good too, apart from it, and surely better
-    /// than what is in force if the first are. In each the value nearest to `up` of the way up is chosen.
+    /// The plateau, and after it the others: values that are as good too, or nearly, apart from it, and
+    /// surely better than what is in force if the first are. In each the value nearest to `up` of the way up
+    /// is chosen; of those that are nearly as good, the best.
     pub(super) fn plateaus(&self, values: &[u64], current: Option<u64>, up: f64) -> Vec<Plateau> {
         let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
         let Some(first) = self.plateau(values, current, up) else { return Vec::new() };
         let in_force = current.and_then(|current| values.iter().position(|value| *value == current));
         let replaced = in_force.filter(|_| !first.holds_current);
-        let runs = along.chunk_by(|one, next| self.is_as_good(one.1) == self.is_as_good(next.1));
+        let runs = along.chunk_by(|one, next| self.standing(one.1) == self.standing(next.1));
         let others = runs.filter(|run| {
-            self.is_as_good(run[0].1) && run.iter().all(|(value, _)| *value != first.value as f64)
+            self.standing(run[0].1) < Standing::Worse
+                && run.iter().all(|(value, _)| *value != first.value as f64)
         });
         let others = others.filter_map(|run| {
-            let (low, high) = self.range(&along, run[0].0);
+            let (low, high) = match self.standing(run[0].1) {
+                Standing::AsGood => self.range(&along, run[0].0),
+                _ => least_by(run, |(_, index)| self.costs[*index]).map(|(value, _)| (*value, *value))?,
+            };
             let (value, index) = *least_by(run, |(value, _)| off_place((low, high), up, *value))?;
             replaced.is_none_or(|replaced| self.gains(index, replaced)).then_some(Plateau {
                 value: value as u64,
@@ -174,8 +182,12 @@ impl Candidates {
         iter::once(first).chain(others).collect()
     }
 
-    fn is_as_good(&self, index: usize) -> bool {
-        self.excess(index) <= 1.0
+    fn standing(&self, index: usize) -> Standing {
+        match self.excess(index) {
+            excess if excess <= 1.0 => Standing::AsGood,
+            excess if excess <= NEARLY => Standing::NearlyAsGood,
+            _ => Standing::Worse,
+        }
     }
 
     /// Is a value that is as good likely to be worse by over a tenth?
@@ -193,6 +205,14 @@ impl Candidates {
         let last = inner.filter(|(value, _)| *value >= range.0);
         least_by(last, |(value, _)| off_place(range, up, *value)).map(|(_, index)| *index)
     }
+}
+
+/// How a candidate stands to the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    AsGood,
+    NearlyAsGood,
+    Worse,
 }
 
 /// The first of the items with the least key; None without any.
@@ -285,6 +305,22 @@ mod tests {
         let Plateau { value, low, high, holds_current, .. } = plateau(choices, current).expect("a plateau");
         assert_eq!(value == current, holds_current);
         (value, low, high)
+    }
+
+    #[test]
+    fn what_is_nearly_as_good_is_told_apart_from_the_plateau() {
+        let plateaus = |costs: &[f64], values: &[u64], current| {
+            let found =
+                Candidates::of(costs.to_vec(), iter::empty()).plateaus(values, Some(current), TWO_THIRDS);
+            found.iter().map(|of| (of.value, of.low, of.high)).collect::<Vec<_>>()
+        };
+        // A twentieth is an excess of 1: here those of 0 are 2 and 4, those of 1 are 10.
+        assert_eq!(plateaus(&[0.1, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 1), [(16, 9, 16), (0, 0, 0)]);
+        assert_eq!(plateaus(&[0.2, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 1), [(16, 9, 16)]);
+        // Beside the plateau, too.
+        assert_eq!(plateaus(&[0.1, 0.0, 0.02], &[0, 10, 16], 16), [(16, 3, 16), (0, 0, 0)]);
+        // What is in force is not told again, nor what is not surely better than it.
+        assert_eq!(plateaus(&[0.1, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 0), [(16, 9, 16)]);
     }
 
     #[test]
