@@ -2195,7 +2195,7 @@ COMMENT ON COLUMN io_probe_compare_full_row.a IS 'The figure in run_a, or its ge
 COMMENT ON COLUMN io_probe_compare_full_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_full_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_full_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'If the verdict is can''t tell: how many more runs of each side may be enough, if they are like these (too noisy: over 1,000), which figure is missing, or others were busy (on the device or the processors: repeat the runs). For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_full_row.remark IS 'If the verdict is can''t tell: how many more runs of each side may be enough, if they are like these (too noisy: over 1,000), which figure is missing, or others busy (they used the device or the processors: repeat the runs). For a setting or an argument: its values on both sides';
 COMMENT ON COLUMN io_probe_compare_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count as different: the error within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_compare_full_row.runs IS 'Number of runs from which the noise is computed: earlier runs of the same series, and runs of the labels, without disturbed runs. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_compare_full_row.a_setting IS 'Value of the setting on side a; NULL for a figure';
@@ -2221,7 +2221,7 @@ COMMENT ON COLUMN io_probe_compare_row.a IS 'The figure in run_a, or its geometr
 COMMENT ON COLUMN io_probe_compare_row.b IS 'The figure in run_b, or its geometric mean over the runs of label_b';
 COMMENT ON COLUMN io_probe_compare_row.ratio IS 'b divided by a, to four digits';
 COMMENT ON COLUMN io_probe_compare_row.verdict IS 'Verdict on b: better or worse (by more than the noise), same (within 30 % with 95 % confidence), can''t tell, or other cause (better or worse, but no setting that differs can affect the figure). NULL for a setting';
-COMMENT ON COLUMN io_probe_compare_row.remark IS 'If the verdict is can''t tell: how many more runs of each side may be enough, if they are like these (too noisy: over 1,000), which figure is missing, or others were busy (on the device or the processors: repeat the runs). For a setting or an argument: its values on both sides';
+COMMENT ON COLUMN io_probe_compare_row.remark IS 'If the verdict is can''t tell: how many more runs of each side may be enough, if they are like these (too noisy: over 1,000), which figure is missing, or others busy (they used the device or the processors: repeat the runs). For a setting or an argument: its values on both sides';
 
 CREATE TYPE io_probe_changes_full_row AS (
     probe     text,
@@ -2250,7 +2250,7 @@ COMMENT ON COLUMN io_probe_changes_full_row.before IS 'Geometric mean of the fig
 COMMENT ON COLUMN io_probe_changes_full_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_full_row.ratio IS 'now divided by before, to four digits';
 COMMENT ON COLUMN io_probe_changes_full_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to argument last), which figure is missing, or others were busy (on the device or the processors: repeat the run)';
+COMMENT ON COLUMN io_probe_changes_full_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to argument last), which figure is missing, or others busy (they used the device or the processors: repeat the run)';
 COMMENT ON COLUMN io_probe_changes_full_row.noise_pct IS 'By what percentage the greater figure must exceed the smaller one to count. It grows with the number of figures that the call compares. NULL if the noise is not known';
 COMMENT ON COLUMN io_probe_changes_full_row.runs IS 'Number of earlier runs that count. Disturbed runs don''t count, if enough other runs are left. With fewer than 10, the verdict is can''t tell';
 COMMENT ON COLUMN io_probe_changes_full_row.since IS 'When the first of the last runs started';
@@ -2275,7 +2275,7 @@ COMMENT ON COLUMN io_probe_changes_row.metric IS 'The figure: a column of the pr
 COMMENT ON COLUMN io_probe_changes_row.before IS 'Geometric mean of the figure in up to 30 runs before the last runs';
 COMMENT ON COLUMN io_probe_changes_row.now IS 'Geometric mean of the figure in the last runs';
 COMMENT ON COLUMN io_probe_changes_row.verdict IS 'How now compares with before: better or worse (by more than the noise), same (within 30 % with 95 % confidence) or can''t tell';
-COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to argument last), which figure is missing, or others were busy (on the device or the processors: repeat the run)';
+COMMENT ON COLUMN io_probe_changes_row.remark IS 'Arguments in which other series of the same probe and object differ. If the verdict is can''t tell: how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to argument last), which figure is missing, or others busy (they used the device or the processors: repeat the run)';
 
 CREATE FUNCTION io_probe_compare(run_a bigint, run_b bigint)
 RETURNS SETOF io_probe_compare_row

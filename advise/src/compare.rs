@@ -262,7 +262,7 @@ impl Comparison {
         match self.unknown {
             Some(Unknown::NoFigure([false, false])) => Some("no figures".to_owned()),
             Some(Unknown::NoFigure([has_a, _])) => Some(format!("{} is NULL", if has_a { b } else { a })),
-            Some(Unknown::Others(_)) => Some("others were busy".to_owned()),
+            Some(Unknown::Others(_)) => Some("others busy".to_owned()),
             _ if self.verdict(level) != Verdict::CantTell => None,
             _ => Some(match self.more_runs(level, growing) {
                 None => "too noisy".to_owned(),

@@ -26,8 +26,8 @@ row! {
         /// NULL for a setting
         verdict: Option<&'static str>,
         /// If the verdict is can't tell: how many more runs of each side may be enough, if they are like
-        /// these (too noisy: over 1,000), which figure is missing, or others were busy (on the device or the
-        /// processors: repeat the runs). For a setting or an argument: its values on both sides
+        /// these (too noisy: over 1,000), which figure is missing, or others busy (they used the device or
+        /// the processors: repeat the runs). For a setting or an argument: its values on both sides
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count as different: the error
         /// within the runs or the noise from run to run, whichever is larger. NULL if the noise is not known
@@ -70,7 +70,7 @@ row! {
         verdict: &'static str,
         /// Arguments in which other series of the same probe and object differ. If the verdict is can't tell:
         /// how many more runs may be enough, if they are like these (too noisy: over 1,000; add them to
-        /// argument last), which figure is missing, or others were busy (on the device or the processors:
+        /// argument last), which figure is missing, or others busy (they used the device or the processors:
         /// repeat the run)
         remark: Option<Text>,
         /// By what percentage the greater figure must exceed the smaller one to count. It grows with the

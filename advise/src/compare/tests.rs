@@ -361,7 +361,7 @@ fn known_answers_of_what_is_lacking() {
     );
     let found = compare(&side(0, 1.0, 0, 0.0), &side(12, 1.0, 8, 0.6), &[], true);
     assert_eq!(found.more_runs(LEVEL, Growing::Both), None);
-    assert_eq!(found.remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(), Some("others were busy"));
+    assert_eq!(found.remark(LEVEL, Growing::Both, ["a", "b"]).as_deref(), Some("others busy"));
     // Nine runs tell nothing: one more does.
     let found = compared(&history()[..9], 500.0, 500.0);
     assert_eq!(found.remark(LEVEL, Growing::Second, ["before", "now"]).as_deref(), Some("1 more run"));
