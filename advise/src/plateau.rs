@@ -152,18 +152,18 @@ impl Candidates {
         })
     }
 
-    /// The plateau, and after it the others: values that are as good too, or nearly, apart from it, and
-    /// surely better than what is in force if the first are. In each the value nearest to `up` of the way up
-    /// is chosen; of those that are nearly as good, the best.
+    /// The plateau, and after it the others: values that are as good too, apart from it. Where the first
+    /// replaces what is in force, also those that are nearly as good; then all are surely better than that.
+    /// In each the value nearest to `up` of the way up is chosen; of those that are nearly as good, the best.
     pub(super) fn plateaus(&self, values: &[u64], current: Option<u64>, up: f64) -> Vec<Plateau> {
         let along: Vec<(f64, usize)> = values.iter().map(|value| *value as f64).zip(0..).collect();
         let Some(first) = self.plateau(values, current, up) else { return Vec::new() };
         let in_force = current.and_then(|current| values.iter().position(|value| *value == current));
         let replaced = in_force.filter(|_| !first.holds_current);
+        let worst = if first.holds_current { Standing::AsGood } else { Standing::NearlyAsGood };
         let runs = along.chunk_by(|one, next| self.standing(one.1) == self.standing(next.1));
         let others = runs.filter(|run| {
-            self.standing(run[0].1) < Standing::Worse
-                && run.iter().all(|(value, _)| *value != first.value as f64)
+            self.standing(run[0].1) <= worst && run.iter().all(|(value, _)| *value != first.value as f64)
         });
         let others = others.filter_map(|run| {
             let (low, high) = match self.standing(run[0].1) {
@@ -318,7 +318,9 @@ mod tests {
         assert_eq!(plateaus(&[0.1, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 1), [(16, 9, 16), (0, 0, 0)]);
         assert_eq!(plateaus(&[0.2, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 1), [(16, 9, 16)]);
         // Beside the plateau, too.
-        assert_eq!(plateaus(&[0.1, 0.0, 0.02], &[0, 10, 16], 16), [(16, 3, 16), (0, 0, 0)]);
+        assert_eq!(plateaus(&[0.1, 0.0, 0.02, 0.5], &[0, 10, 16, 64], 64), [(10, 3, 17), (0, 0, 0)]);
+        // But not where what is in force stays.
+        assert_eq!(plateaus(&[0.1, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 16), [(16, 9, 16)]);
         // What is in force is not told again, nor what is not surely better than it.
         assert_eq!(plateaus(&[0.1, 0.5, 0.0, 0.02], &[0, 1, 10, 16], 0), [(16, 9, 16)]);
     }

@@ -16,9 +16,9 @@
 //! The value in force stays unless another one is surely better, see [`plateau()`](crate::plateau()).
 //!
 //! What the planner picks does not count so far: it knows nothing of the concurrency. But another value may
-//! be as good, or nearly, and the planner's picks be further from the best plans at one of them, whatever
-//! page costs and correlations are advised beside it. So these are chosen beside each, and the time of the
-//! picks is put in the place of that of the best plans.
+//! be as good (or nearly, where the one in force goes), and the planner's picks be further from the best
+//! plans at one of them, whatever page costs and correlations are advised beside it. So these are chosen
+//! beside each, and the time of the picks is put in the place of that of the best plans.
 
 use super::choose::{Asked, Regrets, Settings, best_cold};
 use super::curve::{CHOSEN, Use};
@@ -55,7 +55,8 @@ pub struct Scores {
 }
 
 /// The best of the measured concurrencies, or the one in force if it is as good; after it others that are as
-/// good, or nearly. Empty without a query, or if the one in force was not measured.
+/// good (or nearly, if the one in force is not the first). Empty without a query, or if the one in force was
+/// not measured.
 pub fn choose_for_queries(asked: &[Asked], times: &Times, in_force: u32) -> Vec<QueryConcurrency> {
     let values: Vec<u32> = times.curve().concurrencies().collect();
     let place = |value: u32| values.iter().position(|other| *other == value);
